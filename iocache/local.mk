@@ -1,0 +1,1 @@
+# iocache: sources and tests of this folder (included by Makefile.am)

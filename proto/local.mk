@@ -1,0 +1,1 @@
+# proto: sources and tests of this folder (included by Makefile.am)

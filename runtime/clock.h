@@ -1,0 +1,15 @@
+/* runtime/clock.h - time and randomness: the only sources the server uses, so that a simulated run replays from its seed. */
+#ifndef RUNTIME_CLOCK_H
+#define RUNTIME_CLOCK_H
+
+#include <time.h>
+
+#include "runtime/base.h"
+
+noyield_fn uint64_t clock_mono_ns(void);          /* CLOCK_MONOTONIC, ns */
+noyield_fn struct timespec clock_real(void);      /* CLOCK_REALTIME */
+/* Fill buf with random bytes (getrandom; the simulated backend: from the seed). */
+noyield_fn void random_bytes(void *buf, size_t len);
+noyield_fn uint64_t random_u64(void);
+
+#endif

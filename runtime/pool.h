@@ -1,0 +1,24 @@
+/*
+ * runtime/pool.h - the blocking pool: a bounded number of threads for the syscalls that have no ring operation or may wait.
+ *
+ * A call makes at most one trip: one function that does all its syscalls. The worker takes on the job's identity first (fsuid, fsgid, groups;
+ * capabilities follow the fsuid rule of the kernel) and keeps it cached until a job asks for another. Jobs beyond the queue bound wait on the
+ * fiber's side. The simulated backend runs the function on the reactor at a time drawn from the seed.
+ */
+#ifndef RUNTIME_POOL_H
+#define RUNTIME_POOL_H
+
+#include "runtime/base.h"
+
+struct cred;
+
+typedef void pool_main(void *arg);
+
+/* Run fn(arg) on a pool thread under `cred` (NULL: the server's own) and wait for it. fn must not touch fibers or fiber locks. */
+fiber_fn void pool_run(pool_main *fn, void *arg, const struct cred *cred);
+
+/* Threads and jobs bound; called once before the first reactor starts. 0 or -errno. */
+int pool_init(unsigned threads, unsigned queue_max);
+void pool_fini(void);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * runtime/sim.h - control of the simulated backend: one seed, one schedule, one disk, one network, one clock.
+ *
+ * A test calls sim_init(seed), makes files, runs fibers through runtime_init()/runtime_run() (one reactor), cuts the power where it likes, and looks
+ * at what the disk holds. Everything random comes from the seed; a failure prints it and replays.
+ *
+ * The disk: files of blocks with a size and times, by number. A write lands in the device's volatile cache; fsync (data, size, times) or
+ * fdatasync (data, size) makes what completed before it durable. A power cut keeps what is durable and, block by block, an arbitrary subset of the rest in
+ * arbitrary order, torn inside a write at any block boundary, the size change of a write with or without its data but never larger than the
+ * largest size ever set. Buffered descriptors (sim_open without SIM_DIRECT) write through a simulated page cache that is coherent with direct I/O and
+ * is lost likewise. Direct I/O with misaligned offset, length or memory fails with EINVAL. All content that nobody wrote reads as zeros.
+ */
+#ifndef RUNTIME_SIM_H
+#define RUNTIME_SIM_H
+
+#include "runtime/base.h"
+
+struct sim_config {
+	uint64_t seed;
+	uint32_t block_bytes;      /* 512...65536: dio_offset_align of files; 0: files have no direct I/O */
+	uint32_t mem_align_bytes;  /* dio_mem_align */
+	uint64_t disk_bytes;       /* ENOSPC beyond */
+	uint64_t tick_ns;          /* granularity of file timestamps (jiffy); 0: 4 ms */
+	/* probabilities in 1/65536 per operation */
+	uint32_t short_write, short_read, write_error, read_error, fsync_error, nospc;
+	uint32_t net_drop, net_reset, net_split; /* a split delivers part of what was sent */
+	uint64_t latency_ns_max;   /* each operation takes 0...this, drawn */
+};
+
+struct sim_stats {
+	uint64_t reads, writes, fsyncs;          /* device operations */
+	uint64_t read_bytes, write_bytes;
+	uint64_t edge_reads;                     /* reads of at most one unit that reached the device (not holes, not past the end) */
+};
+
+void sim_init(const struct sim_config *config);  /* chooses the backend; resets disk, network, clock */
+void sim_fini(void);
+const char *sim_seed_text(void);                 /* "seed 12345", for failure messages */
+uint64_t sim_random(uint64_t bound);             /* 0...bound-1 from the seed's stream */
+
+enum { SIM_DIRECT = 1, SIM_READ_ONLY = 2 };
+/* A descriptor on file `number` (created empty if new). Works outside fibers too. */
+int sim_open(uint64_t number, unsigned flags);
+void sim_close(int fd);
+void sim_unlink(uint64_t number);
+/* What a local process would do and see, immediately, coherent with everything: for oracles and for "somebody else changed the file". */
+ssize_t sim_peek(uint64_t number, void *mem, size_t len, uint64_t offset);
+void sim_poke(uint64_t number, const void *mem, size_t len, uint64_t offset);
+uint64_t sim_size(uint64_t number);
+void sim_set_faults(const struct sim_config *config); /* take over the probabilities and disk_bytes only */
+struct sim_stats sim_stats(void);
+
+/*
+ * Cut the power: every operation in flight is lost or lands partly, every descriptor dies, fibers are abandoned where they stand (their memory is
+ * reclaimed by the runtime), sockets vanish. Afterwards sim_open() shows the disk as a restart would find it. Called between runtime_run()s, or from
+ * inside a run, which then returns -EPIPE to its caller at once. sim_cut_at_step(n) arms it for the n-th scheduling step from now.
+ */
+void sim_power_cut(void);
+void sim_cut_at_step(uint64_t n);
+uint64_t sim_steps(void);
+
+/* Network: a connected pair of stream descriptors, subject to net_* faults; usable with IO_RECVMSG/IO_SENDMSG/IO_CLOSE; and a listener to IO_ACCEPT from. */
+int sim_socketpair(int fd[2]);
+int sim_listen(void);
+int sim_connect(int listener);
+
+#endif

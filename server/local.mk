@@ -1,0 +1,1 @@
+# server: sources and tests of this folder (included by Makefile.am)

@@ -1,0 +1,1 @@
+# vfs: sources and tests of this folder (included by Makefile.am)
