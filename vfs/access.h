@@ -1,0 +1,20 @@
+/*
+ * vfs/access.h - may this identity do that to this file: the kernel's rules (mode bits, POSIX ACL, root, groups), decided from attributes in memory, plus
+ * the NFS rule that a file's owner may read and write it whatever its mode (a client checked at open; RFC 1813 section 4.4, "owner override").
+ * One decision for every protocol version, with a reason that can be traced.
+ */
+#ifndef VFS_ACCESS_H
+#define VFS_ACCESS_H
+
+#include "vfs/types.h"
+
+struct vfs_file;
+
+enum { MAY_READ = 4, MAY_WRITE = 2, MAY_EXEC = 1, MAY_OWNER_OVERRIDE = 8 };
+
+/* `acl`: the raw system.posix_acl_access value, or NULL. 0 or -EACCES; *reason: a string literal. Pure. */
+noyield_fn int access_decide(const struct vfs_attr *attr, const void *acl, size_t acl_len, const struct cred *cred, unsigned may, const char **reason);
+/* The same for an open file, including ro of the view (-EROFS for MAY_WRITE). attr: as just fetched. */
+noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * vfs/file.h - the open-file cache: one struct vfs_file per handle in use, with its descriptors and, for regular files, its mapping.
+ *
+ * A vfs_file is refcounted: a call holds a reference while it works on it, the flusher holds one while dirty data exists. The cache keeps unreferenced
+ * ones on an LRU within file_cache_max; closing happens in the pool. Descriptors are opened by the server's own identity (open_by_handle_at needs
+ * it); whether the *caller* may is vfs/access.h's decision for data operations, and the kernel's own for namespace operations, which run under the
+ * caller's identity in the pool.
+ */
+#ifndef VFS_FILE_H
+#define VFS_FILE_H
+
+#include <bsd/sys/queue.h>
+
+#include "runtime/sync.h"
+#include "vfs/types.h"
+
+struct mapping;
+struct export;
+
+struct vfs_file {
+	/* immutable after insertion */
+	struct vfs_fh fh;
+	struct export *export;     /* referenced */
+	uint32_t type;             /* S_IFMT bits */
+	uint64_t fileid;
+	int path_fd;               /* O_PATH */
+	bool local_fs;             /* statx on the reactor cannot wait (not FUSE, NFS, CIFS ...) */
+
+	/* protected by open_mutex; immutable once set, until the last put */
+	struct fiber_mutex open_mutex;
+	bool io_open;
+	bool io_read_only;         /* the file system or file cannot be opened for writing */
+	int direct_fd;             /* O_DIRECT, or -1: the file system has no direct I/O */
+	int buffered_fd;           /* same file, page cache */
+	struct mapping *mapping;   /* owned */
+
+	/* protected by the cache's lock */
+	unsigned refs;
+	TAILQ_ENTRY(vfs_file) lru;
+	TAILQ_ENTRY(vfs_file) hash;
+	uint64_t last_used_ns;
+	void *hash_owner;
+};
+
+/* files_max bounds open vfs_files, unreferenced included (each has up to three descriptors); -EMFILE or -ENFILE from the kernel evict and retry. */
+int vfs_file_cache_init(unsigned files_max);
+/* Writes back, syncs and closes everything; at a clean stop, on a fiber. */
+fiber_fn void vfs_file_cache_drain(void);
+void vfs_file_cache_fini(void);
+
+/* The file of fh within call's export view: -ESTALE, -EBADF (bad handle), -EMFILE ... Referenced. */
+fiber_fn int vfs_file_get(const struct vfs_call *call, const struct vfs_fh *fh, struct vfs_file **file);
+noyield_fn void vfs_file_put(struct vfs_file *file);
+noyield_fn struct vfs_file *vfs_file_ref(struct vfs_file *file);
+/* Look only in the cache: NULL if not there. Referenced. */
+noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh);
+/* Open the descriptors and make the mapping of a regular file, once. -EISDIR, -EINVAL (not regular), -EROFS only on use for write. */
+fiber_fn int vfs_file_open_io(struct vfs_file *file);
+/* Forget a file that was removed: dirty data need not be written when it has no links left; called after unlink. */
+fiber_fn void vfs_file_removed(const struct vfs_fh *fh);
+
+#endif
