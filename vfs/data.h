@@ -15,8 +15,8 @@
 struct vfs_file;
 struct buf;
 
-/* RFC 1813 3.3.7 */
-enum stable_how { UNSTABLE = 0, DATA_SYNC = 1, FILE_SYNC = 2 };
+/* RFC 1813 3.3.7's stable_how, with its numbers; named apart, because the protocol's own enum stands in proto/, which this layer does not see. */
+enum vfs_stable { VFS_UNSTABLE = 0, VFS_DATA_SYNC = 1, VFS_FILE_SYNC = 2 };
 
 enum { VFS_IO_MAX = 1 << 20, VFS_READ_SEGMENTS = 64 };
 
@@ -28,13 +28,13 @@ struct vfs_payload {
 
 struct vfs_write_result {
 	uint32_t count;
-	enum stable_how committed;
+	enum vfs_stable committed;
 	uint64_t verf;
 	struct vfs_wcc wcc;
 };
 
 /* 0 or -errno; wcc is filled either way as far as possible. -EFBIG, -ENOSPC, -EDQUOT, -EIO, -EROFS, -EACCES, -ESTALE, -EISDIR, -EINVAL. */
-fiber_fn int vfs_write(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, const struct vfs_payload *payload, enum stable_how stable,
+fiber_fn int vfs_write(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, const struct vfs_payload *payload, enum vfs_stable stable,
 		       struct vfs_write_result *result);
 
 struct vfs_read_result {
