@@ -3,7 +3,12 @@
  *
  * A table is immutable once built; reload builds a new one and swaps it in. Views are refcounted pieces of a table: a call holds the view it began with
  * until it ends, so a reload never pulls options from under it. An export whose directory is missing stays in the table, marked absent, and is looked
- * for again at MNT and at each use.
+ * for again by export_resolve(): at each MNT, and when a look-up says -EAGAIN.
+ *
+ * Lines are exports(5)'s: `path client(options) client(options)`, `path -defaults client ...`, `"quoted path"`, `\ooo` escapes, `\` at the end of a line,
+ * `#` comments. A client is `*`, a host name, an address, a net (a.b.c.d/len, a.b.c.d/mask, IPv6/len) or a name with wildcards (`*.example.org`); nothing at all
+ * (or only options) is everybody. When several entries of one export fit a client: single host, then net, then wildcard, then everybody; inside a
+ * class the first. Netgroups, sec=krb5*, refer=, replicas=, reexport= and xprtsec=tls are refused: to ignore them would widen access or mislead.
  */
 #ifndef VFS_EXPORT_H
 #define VFS_EXPORT_H
@@ -40,14 +45,19 @@ struct export_view {
 
 /* One exported directory, shared by its views; refcounted by them and by open files. */
 struct export {
-	/* immutable after load */
+	/* immutable: a directory that comes, goes or is another one becomes a new struct in a new table */
 	char *path;
-	/* set when the directory is there; protected by the export's lock, see export.c */
+	bool present;       /* the rest is set */
+	bool local_fs;      /* attributes of an open file come from memory: not FUSE, NFS, CIFS ... */
+	bool one_sync;      /* one fsync makes every earlier change of the file system's metadata durable (a single ordered journal) */
+	uint32_t fs_magic;  /* statfs f_type */
 	uint64_t id;        /* stable: hash of the file system's identity and the root's kernel handle; first in handles */
 	uint64_t fsid;      /* stable file system identity as fattr3.fsid */
-	int root_fd;        /* O_PATH directory; also the mount fd for open_by_handle_at */
-	int mount_fd;       /* O_RDONLY directory on the same mount */
+	uint64_t root_ino;
+	int root_fd;        /* O_PATH, as found by path: keeps the file system from being unmounted */
+	int mount_fd;       /* O_RDONLY, for open_by_handle_at: on a private copy of the mount, where nothing is mounted on top */
 	struct vfs_fh root_fh;
+	/* atomic: views and open files hold one each */
 	_Atomic unsigned refs;
 };
 
@@ -56,25 +66,34 @@ struct export_table *export_table_new(void);
 int export_table_add_line(struct export_table *t, const char *line, const char *file, int lineno, char *errbuf, size_t errlen);
 /* exports(5) syntax: comments, continuation lines, quoted paths, \ooo escapes; a directory: every *.exports in it, sorted. Missing file: -ENOENT. */
 int export_table_add_file(struct export_table *t, const char *path, char *errbuf, size_t errlen);
-/* The command line's 'PATH(options)': every client. Options may lack (defaults: rw for the command line, as README says). */
+/* The command line's 'PATH(options)' or 'PATH': every client; begins with rw,insecure,sync,root_squash instead of exports(5)'s ro,secure. */
 int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf, size_t errlen);
 void export_table_free(struct export_table *t);
 /* Make t the current table (takes it over); the old one goes when its last view does. Fills ids, fds and root handles of what is present. */
 pool_fn int export_table_install(struct export_table *t);
-/* Each export of the current table in turn: for MOUNT EXPORT and the ready line. */
-void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
+/* Forget the current table: at the end, when every view was put. */
+void export_table_fini(void);
+/* Each export of the current table and each of its client entries in turn: for MOUNT EXPORT and the ready line. */
+noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
 
 /*
  * The view of the export that `path` names (MNT; exact match after normalising slashes, or a directory below an export: then *below points at the rest) for
- * a client address. -ENOENT: no such export; -EACCES: not for this client; -ESTALE: absent now. Caller puts it.
+ * a client address. -ENOENT: no such export; -EACCES: not for this client; -ESTALE: absent now; -EAGAIN: whether it is for this client depends on the
+ * client's name, which is not known yet: call export_resolve() and try again. Caller puts the view.
  */
 noyield_fn int export_view_by_path(const char *path, const struct sockaddr *client, struct export_view **view, const char **below);
-/* The view for a handle's export id. -ESTALE: no such export (any more); -EACCES: not for this client. */
+/* The view for a handle's export id. -ESTALE: no such export (any more); -EACCES: not for this client; -EAGAIN: as above (also: an absent export may be back). */
 noyield_fn int export_view_by_id(uint64_t id, const struct sockaddr *client, struct export_view **view);
+/*
+ * One trip to the pool for what the two above need: looks for absent exports again, checks that present ones still are what their path names, and finds the
+ * client's name (reverse look-up, confirmed by a forward one; kept in a bounded, expiring cache). MNT calls it first, others after -EAGAIN; once, then what the
+ * second look-up says holds (-EAGAIN again: treat as -EACCES).
+ */
+fiber_fn void export_resolve(const struct sockaddr *client);
 noyield_fn void export_view_put(struct export_view *v);
 noyield_fn struct export *export_get(struct export *e);
 noyield_fn void export_put(struct export *e);
-/* Squash: the identity a caller has on this view. A call from a port >= 1024 on a `secure` view: -EACCES. */
+/* Squash: the identity a caller has on this view; wire NULL (AUTH_NONE): the anonymous one. A call from a port >= 1024 on a `secure` view: -EACCES. */
 noyield_fn int export_map_cred(const struct export_view *v, const struct sockaddr *client, const struct cred *wire, struct cred *out);
 
 #endif

@@ -26,20 +26,29 @@ struct vfs_file {
 	int path_fd;               /* O_PATH */
 	bool local_fs;             /* statx on the reactor cannot wait (not FUSE, NFS, CIFS ...) */
 
+	/* directories, pool threads only: makes a change and the attributes before and after it one (wcc); two are taken in order of address */
+	pthread_mutex_t dir_mutex;
+	/* one SETATTR at a time: ctime guard, change and attributes belong together; taken before open_mutex */
+	struct fiber_mutex setattr_mutex;
+	/* atomic: counts changes of data or size by this server, before and after each, so that SETATTR knows whether its wcc is its own */
+	_Atomic uint64_t data_changes;
+
 	/* protected by open_mutex; immutable once set, until the last put */
 	struct fiber_mutex open_mutex;
 	bool io_open;
 	bool io_read_only;         /* the file system or file cannot be opened for writing */
 	int direct_fd;             /* O_DIRECT, or -1: the file system has no direct I/O */
 	int buffered_fd;           /* same file, page cache */
-	struct mapping *mapping;   /* owned */
+	struct mapping *mapping;   /* owned; read without the lock through vfs_file_mapping() */
 
 	/* protected by the cache's lock */
 	unsigned refs;
+	bool removed;              /* no links left: goes with its last reference */
+	void *acl;                 /* not local_fs: system.posix_acl_access as of the last vfs_getattr(), or NULL */
+	size_t acl_len;
 	TAILQ_ENTRY(vfs_file) lru;
 	TAILQ_ENTRY(vfs_file) hash;
 	uint64_t last_used_ns;
-	void *hash_owner;
 };
 
 /* files_max bounds open vfs_files, unreferenced included (each has up to three descriptors); -EMFILE or -ENFILE from the kernel evict and retry. */

@@ -26,6 +26,8 @@ fiber_fn int vfs_access(const struct vfs_call *call, struct vfs_file *file, uint
 fiber_fn int vfs_readlink(const struct vfs_call *call, struct vfs_file *file, char *target, uint32_t *len, struct vfs_attr *attr, bool *attr_valid);
 /* ctime_guard: sattrguard3, compared with nanoseconds: -ENOTUNIQ stands for NFS3ERR_NOT_SYNC. Size changes go through the mapping. */
 fiber_fn int vfs_setattr(const struct vfs_call *call, struct vfs_file *file, const struct vfs_sattr *sattr, const struct timespec *ctime_guard, struct vfs_wcc *wcc);
+/* Clear set-user-ID and set-group-ID as a write by somebody else must: for the data path, which writes as the server. Nothing to clear: no trip to the pool. */
+fiber_fn int vfs_kill_suid(struct vfs_file *file, const struct vfs_attr *attr);
 
 enum vfs_create_how { VFS_CREATE_UNCHECKED, VFS_CREATE_GUARDED, VFS_CREATE_EXCLUSIVE };
 /* verf: EXCLUSIVE's 8 bytes, kept durably in the file's times until the client sets them. */
