@@ -65,6 +65,13 @@ noyield_fn struct vfs_file *vfs_file_ref(struct vfs_file *file);
 noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh);
 /* Open the descriptors and make the mapping of a regular file, once. -EISDIR, -EINVAL (not regular), -EROFS only on use for write. */
 fiber_fn int vfs_file_open_io(struct vfs_file *file);
+/* NULL while I/O was never opened. */
+noyield_fn struct mapping *vfs_file_mapping(const struct vfs_file *file);
+/* Bracket a change of data or size that a client asked for. */
+noyield_fn void vfs_file_change_begin(struct vfs_file *file);
+noyield_fn void vfs_file_change_end(struct vfs_file *file);
+/* Close what nobody has used for idle_ns (the reaper's work; tests). */
+noyield_fn void vfs_file_reap(uint64_t idle_ns);
 /* Forget a file that was removed: dirty data need not be written when it has no links left; called after unlink. */
 fiber_fn void vfs_file_removed(const struct vfs_fh *fh);
 
