@@ -17,5 +17,13 @@ noinst_LIBRARIES += libcriterion_tsan.a
 endif
 libcriterion_tsan_a_SOURCES = tests/criterion-tsan/runner.c tests/criterion-tsan/criterion/criterion.h
 
+# What reads only sources is run once, not in every build.
+if !SANITIZED
 TESTS += tests/layering tests/layering_test
+endif
 EXTRA_DIST += tests/layering tests/layering_test tests/tally
+
+TESTS += tests/lab/lab_test
+EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh
+
+include tests/e2e/local.mk

@@ -1,0 +1,259 @@
+/*
+ * daemon.c: starting and stopping the server under test. One thread per running daemon passes its standard error on and
+ * recognises the ready line; daemon_start() waits for it on a condition. Everything else belongs to the main thread.
+ */
+#include "tests/e2e/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READY_TIMEOUT_S = 60, STOP_TIMEOUT_S = 60, ARGS_MAX = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;	/* ready_line is set, or standard error has ended */
+
+static char work[256];
+static pid_t work_owner;
+
+static const char *program(void)
+{
+	const char *p = getenv("NFSDIRECTD");
+
+	return p ? p : "./nfsdirectd";
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	remove(path);
+	return 0;
+}
+
+static void remove_work(void)
+{
+	if (work_owner == getpid())
+		nftw(work, remove_one, 32, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* A signal must not leave the directory behind: end the ordinary way. */
+static void end_on_signal(int sig)
+{
+	exit(128 + sig);
+}
+
+const char *work_dir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (*work)
+		return work;
+	snprintf(work, sizeof(work), "%s/nfsdirect-e2e.XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(work) || chmod(work, 0755) < 0)
+		abort();
+	work_owner = getpid();
+	atexit(remove_work);
+	signal(SIGTERM, end_on_signal);
+	signal(SIGINT, end_on_signal);
+	return work;
+}
+
+const char *text(const char *fmt, ...)
+{
+	va_list args;
+	char *s;
+
+	va_start(args, fmt);
+	if (vasprintf(&s, fmt, args) < 0)
+		abort();
+	va_end(args);
+	return s;
+}
+
+const char *work_subdir(const char *parent, const char *name, mode_t mode)
+{
+	const char *path = text("%s/%s", parent, name);
+
+	if ((mkdir(path, mode) < 0 && errno != EEXIST) || chmod(path, mode) < 0)
+		abort();
+	return path;
+}
+
+/* A port that was free a moment ago; the daemon binds it with SO_REUSEADDR. */
+static int free_port(void)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, len) < 0 || getsockname(fd, (struct sockaddr *)&sin, &len) < 0)
+		abort();
+	close(fd);
+	return ntohs(sin.sin_port);
+}
+
+static void see_line(struct daemon *d, const char *line)
+{
+	fprintf(stderr, "# daemon: %s", line);
+	if (!strstr(line, "ready on"))
+		return;
+	pthread_mutex_lock(&lock);
+	snprintf(d->ready_line, sizeof(d->ready_line), "%s", line);
+	pthread_cond_broadcast(&ready);
+	pthread_mutex_unlock(&lock);
+}
+
+static void *read_stderr(void *arg)
+{
+	struct daemon *d = arg;
+	FILE *f = fdopen(d->err_fd, "r");
+	char line[1024];
+
+	while (f && fgets(line, sizeof(line), f))
+		see_line(d, line);
+	if (f)
+		fclose(f);
+	pthread_mutex_lock(&lock);
+	d->err_fd = -1;
+	pthread_cond_broadcast(&ready);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static void __attribute__((noreturn)) become_daemon(struct daemon *d, int err_fd, pid_t parent)
+{
+	const char *args[ARGS_MAX] = { program(), "--foreground", "--bind", "127.0.0.1", "--port", text("%d", d->port),
+				       "--state-dir", d->state_dir };
+	unsigned n = 8, i;
+
+	for (i = 0; i < DAEMON_EXPORTS_MAX && d->exports[i]; i++) {
+		args[n++] = "--export";
+		args[n++] = d->exports[i];
+	}
+	for (i = 0; i < DAEMON_EXTRA_MAX && d->extra[i]; i++)
+		args[n++] = d->extra[i];
+	if (d->files_max) {
+		struct rlimit limit = { d->files_max, d->files_max };
+
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	dup2(err_fd, STDERR_FILENO);
+	execv(args[0], (char *const *)args);
+	dprintf(err_fd, "cannot run %s: %s\n", args[0], strerror(errno));
+	_exit(127);
+}
+
+static int wait_ready(struct daemon *d)
+{
+	struct timespec until;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += READY_TIMEOUT_S;
+	pthread_mutex_lock(&lock);
+	while (!r && !*d->ready_line && d->err_fd >= 0)
+		r = -pthread_cond_timedwait(&ready, &lock, &until);
+	if (!*d->ready_line && !r)
+		r = -ECHILD;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int daemon_start(struct daemon *d)
+{
+	pid_t parent = getpid();
+	int fds[2], r;
+
+	if (!*d->state_dir)
+		snprintf(d->state_dir, sizeof(d->state_dir), "%s", work_subdir(work_dir(), text("state%d", rand()), 0700));
+	if (!d->port)
+		d->port = free_port();
+	d->ready_line[0] = '\0';
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	d->pid = fork();
+	if (d->pid < 0)
+		abort();
+	if (!d->pid)
+		become_daemon(d, fds[1], parent);
+	close(fds[1]);
+	d->err_fd = fds[0];
+	if (pthread_create(&d->err_thread, NULL, read_stderr, d))
+		abort();
+	r = wait_ready(d);
+	if (r)
+		daemon_kill(d);
+	return r;
+}
+
+static int reap(struct daemon *d)
+{
+	int status;
+
+	while (waitpid(d->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	pthread_join(d->err_thread, NULL);
+	d->pid = 0;
+	return status;
+}
+
+int daemon_stop(struct daemon *d)
+{
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, d->pid, 0), .events = POLLIN };
+
+	kill(d->pid, SIGTERM);
+	if (p.fd < 0 || poll(&p, 1, STOP_TIMEOUT_S * 1000) < 1)
+		kill(d->pid, SIGKILL);
+	close(p.fd);
+	return reap(d);
+}
+
+void daemon_kill(struct daemon *d)
+{
+	kill(d->pid, SIGKILL);
+	reap(d);
+}
+
+int daemon_run(const char *const *args, char *out, size_t size)
+{
+	const char *argv[ARGS_MAX] = { program() };
+	size_t used = 0;
+	ssize_t n;
+	int fds[2], status, i;
+	pid_t pid;
+
+	for (i = 0; args[i] && i < ARGS_MAX - 2; i++)
+		argv[i + 1] = args[i];
+	if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		abort();
+	if (!pid) {
+		dup2(fds[1], STDOUT_FILENO);
+		dup2(fds[1], STDERR_FILENO);
+		alarm(READY_TIMEOUT_S);
+		execv(argv[0], (char *const *)argv);
+		_exit(127);
+	}
+	close(fds[1]);
+	while (used + 1 < size && (n = read(fds[0], out + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	out[used] = '\0';
+	close(fds[0]);
+	waitpid(pid, &status, 0);
+	return status;
+}

@@ -1,0 +1,21 @@
+# tests/e2e: programs that drive a daemon of their own over loopback (included by tests/local.mk)
+
+# The standard's data types for the raw client: what rpcgen makes of our nfs3_prot.x. It names its header by the path it is
+# given, so it runs beside a copy.
+BUILT_SOURCES += tests/e2e/nfs3_prot.h
+CLEANFILES += tests/e2e/nfs3_prot.h tests/e2e/nfs3_prot.c tests/e2e/rpcgen/nfs3_prot.x
+EXTRA_DIST += tests/e2e/nfs3_prot.x
+tests/e2e/nfs3_prot.h: tests/e2e/nfs3_prot.x
+	$(AM_V_GEN)mkdir -p tests/e2e/rpcgen && cp $(srcdir)/tests/e2e/nfs3_prot.x tests/e2e/rpcgen/ && \
+	rm -f $@ && cd tests/e2e/rpcgen && $(RPCGEN) -C -h -o ../nfs3_prot.h nfs3_prot.x
+tests/e2e/nfs3_prot.c: tests/e2e/nfs3_prot.x tests/e2e/nfs3_prot.h
+	$(AM_V_GEN)rm -f $@ && cd tests/e2e/rpcgen && $(RPCGEN) -C -c -o ../nfs3_prot.c nfs3_prot.x
+
+check_LIBRARIES += libe2e.a libnfs3_prot.a
+nodist_libnfs3_prot_a_SOURCES = tests/e2e/nfs3_prot.c
+libnfs3_prot_a_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS) -w
+libe2e_a_SOURCES = tests/e2e/tap.c tests/e2e/tap.h tests/e2e/daemon.c tests/e2e/daemon.h tests/e2e/rpc.c tests/e2e/rpc.h \
+	tests/e2e/nfs3.c tests/e2e/nfs3.h
+libe2e_a_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS)
+E2E_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS)
+E2E_LDADD = libe2e.a libnfs3_prot.a $(TIRPC_LIBS) -lpthread

@@ -1,0 +1,218 @@
+/*
+ * rpc.c: the raw client's transport. Buffers belong to the connection; a reply lives in conn->in until the next receive.
+ */
+#include "tests/e2e/rpc.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { TIMEOUT_S = 60, AUTH_BODY_MAX = 400, LAST_FRAGMENT = 1u << 31 };
+
+static const char machine_name[] = "e2e";
+
+int rpc_connect(struct rpc_conn *c, int port, bool privileged)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval timeout = { .tv_sec = TIMEOUT_S };
+	int one = 1;
+
+	*c = (struct rpc_conn) { .id.flavor = AUTH_SYS, .xid = (uint32_t)random() };
+	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (c->fd < 0)
+		return -errno;
+	c->out = malloc(RPC_RECORD_MAX);
+	c->in = malloc(RPC_RECORD_MAX);
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (!c->out || !c->in || (privileged && bindresvport(c->fd, NULL) < 0) ||
+	    connect(c->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0) {
+		rpc_close(c);
+		return -errno;
+	}
+	return 0;
+}
+
+void rpc_close(struct rpc_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->in);
+	free(c->out);
+	c->in = c->out = NULL;
+	c->fd = -1;
+}
+
+int rpc_send_bytes(struct rpc_conn *c, const void *bytes, size_t len)
+{
+	const char *p = bytes;
+	ssize_t n;
+
+	for (; len; p += n, len -= (size_t)n) {
+		n = send(c->fd, p, len, MSG_NOSIGNAL);
+		if (n < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int rpc_send_record(struct rpc_conn *c, const char *record, size_t len, size_t fragment)
+{
+	size_t n, off;
+	uint32_t mark;
+	int r;
+
+	for (off = 0; off < len; off += n) {
+		n = fragment && fragment < len - off ? fragment : len - off;
+		mark = htonl((uint32_t)n | (off + n == len ? LAST_FRAGMENT : 0));
+		r = rpc_send_bytes(c, &mark, sizeof(mark));
+		r = r ? r : rpc_send_bytes(c, record + off, n);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static u_int encode_auth_sys(const struct rpc_identity *id, char *body)
+{
+	char *machine = (char *)(uintptr_t)machine_name;
+	uint32_t stamp = 1, i, word;
+	XDR x;
+
+	xdrmem_create(&x, body, AUTH_BODY_MAX, XDR_ENCODE);
+	xdr_u_int(&x, &stamp);
+	xdr_string(&x, &machine, sizeof(machine_name));
+	for (i = 0; i < 3 + id->ngroups; i++) {
+		word = i == 0 ? id->uid : i == 1 ? id->gid : i == 2 ? id->ngroups : id->groups[i - 3];
+		xdr_u_int(&x, &word);
+	}
+	return xdr_getpos(&x);
+}
+
+size_t rpc_encode_call(const struct rpc_identity *id, uint32_t xid, const struct rpc_what *what, char *buf, size_t size)
+{
+	char body[AUTH_BODY_MAX];
+	struct rpc_msg msg = { .rm_xid = xid, .rm_direction = CALL };
+	XDR x;
+
+	msg.rm_call.cb_rpcvers = RPC_MSG_VERSION;
+	msg.rm_call.cb_prog = what->prog;
+	msg.rm_call.cb_vers = what->vers;
+	msg.rm_call.cb_proc = what->proc;
+	msg.rm_call.cb_cred.oa_flavor = (enum_t)id->flavor;
+	msg.rm_call.cb_cred.oa_base = body;
+	msg.rm_call.cb_cred.oa_length = id->flavor == AUTH_SYS ? encode_auth_sys(id, body) : 0;
+	xdrmem_create(&x, buf, (u_int)size, XDR_ENCODE);
+	if (!xdr_callmsg(&x, &msg))
+		return 0;
+	if (what->encode && !what->encode(&x, (void *)(uintptr_t)what->args))
+		return 0;
+	return xdr_getpos(&x);
+}
+
+int rpc_send(struct rpc_conn *c, const struct rpc_what *what)
+{
+	size_t len = rpc_encode_call(&c->id, ++c->xid, what, c->out, RPC_RECORD_MAX);
+
+	return len ? rpc_send_record(c, c->out, len, c->fragment) : -EMSGSIZE;
+}
+
+static int receive_exactly(struct rpc_conn *c, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (!len)
+		return 0;
+	n = recv(c->fd, buf, len, MSG_WAITALL);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -ECONNRESET;
+}
+
+int rpc_receive(struct rpc_conn *c, uint32_t *xid)
+{
+	uint32_t mark, len;
+	int r;
+
+	c->in_len = 0;
+	do {
+		r = receive_exactly(c, &mark, sizeof(mark));
+		if (r)
+			return r;
+		len = ntohl(mark) & ~(uint32_t)LAST_FRAGMENT;
+		if (len > RPC_RECORD_MAX - c->in_len)
+			return -EBADMSG;
+		r = receive_exactly(c, c->in + c->in_len, len);
+		if (r)
+			return r;
+		c->in_len += len;
+	} while (!(ntohl(mark) & LAST_FRAGMENT));
+	if (c->in_len < sizeof(*xid))
+		return -EBADMSG;
+	memcpy(xid, c->in, sizeof(*xid));
+	*xid = ntohl(*xid);
+	return 0;
+}
+
+static int outcome(const struct rpc_msg *msg)
+{
+	const struct rejected_reply *rejected = &msg->rm_reply.rp_rjct;
+
+	if (msg->rm_direction != REPLY)
+		return -EBADMSG;
+	if (msg->rm_reply.rp_stat == MSG_ACCEPTED)
+		return (int)msg->rm_reply.rp_acpt.ar_stat;
+	return rejected->rj_stat == RPC_MISMATCH ? RPC_REJECT_MISMATCH : RPC_REJECT_AUTH + (int)rejected->rj_why;
+}
+
+/* The reply's body, from pos to its end, is exactly what its decoded form encodes to. */
+static int check_exact(struct rpc_conn *c, const struct rpc_result *result, u_int pos)
+{
+	u_int len = (u_int)c->in_len - pos;
+	XDR x;
+
+	xdrmem_create(&x, c->out, RPC_RECORD_MAX, XDR_ENCODE);
+	if (!result->decode(&x, result->res) || xdr_getpos(&x) != len || memcmp(c->out, c->in + pos, len))
+		return -EBADMSG;
+	return 0;
+}
+
+int rpc_decode(struct rpc_conn *c, const struct rpc_result *result)
+{
+	char verf[MAX_AUTH_BYTES];
+	struct rpc_msg msg = { 0 };
+	u_int pos;
+	int r;
+	XDR x;
+
+	msg.acpted_rply.ar_verf.oa_base = verf;
+	msg.acpted_rply.ar_results.proc = (xdrproc_t)xdr_void;
+	if (result->res)
+		memset(result->res, 0, result->size);
+	xdrmem_create(&x, c->in, (u_int)c->in_len, XDR_DECODE);
+	if (!xdr_replymsg(&x, &msg))
+		return -EBADMSG;
+	r = outcome(&msg);
+	pos = xdr_getpos(&x);
+	if (r || !result->decode)
+		return pos == c->in_len ? r : -EBADMSG;
+	if (!result->decode(&x, result->res) || xdr_getpos(&x) != c->in_len)
+		return -EBADMSG;
+	return check_exact(c, result, pos);
+}
+
+int rpc_call(struct rpc_conn *c, const struct rpc_what *what, const struct rpc_result *result)
+{
+	uint32_t xid;
+	int r = rpc_send(c, what);
+
+	r = r ? r : rpc_receive(c, &xid);
+	if (r)
+		return r;
+	return xid == c->xid ? rpc_decode(c, result) : -EBADMSG;
+}
