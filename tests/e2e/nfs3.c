@@ -1,5 +1,5 @@
 /*
- * nfs3.c: the procedures, as tables and thin functions over rpc_call(). The last result belongs to the client and is freed
+ * nfs3.c: the procedures, as tables and thin functions over conn_call(). The last result belongs to the client and is freed
  * by the next call. Nothing here is shared between clients.
  */
 #include "tests/e2e/nfs3.h"
@@ -45,7 +45,7 @@ static const struct proc {
 	const int *errors;
 	size_t nerrors;
 } procs[NFS3_PROCS] = {
-	[NFS3_NULL] = { "NULL", (xdrproc_t)xdr_void, (xdrproc_t)xdr_void, NULL, 0 },
+	[NFS3_NULL] = { "NULL", rpc_no_body, rpc_no_body, NULL, 0 },
 	[NFS3_GETATTR] = PROC(GETATTR, getattr_errors),
 	[NFS3_SETATTR] = PROC(SETATTR, setattr_errors),
 	[NFS3_LOOKUP] = PROC(LOOKUP, lookup_errors),
@@ -75,46 +75,46 @@ struct reply_attrs {
 	const wcc_data *wcc[2];
 };
 
-#define OK_OR_FAIL(member, TYPE, field) \
-	(res->status == NFS3_OK ? &res->member.TYPE##3res_u.resok.field : &res->member.TYPE##3res_u.resfail.field)
+#define OK_OR_FAIL(member, TYPE3res, field) \
+	(res->status == NFS3_OK ? &res->member.TYPE##_u.resok.field : &res->member.TYPE##_u.resfail.field)
 
 static struct reply_attrs attrs_of(enum nfs3_proc proc, const union nfs3_res *res)
 {
 	struct reply_attrs a = { { NULL, NULL }, { NULL, NULL } };
 
 	switch (proc) {
-	case NFS3_SETATTR: a.wcc[0] = OK_OR_FAIL(setattr, SETATTR, obj_wcc); break;
+	case NFS3_SETATTR: a.wcc[0] = OK_OR_FAIL(setattr, SETATTR3res, obj_wcc); break;
 	case NFS3_LOOKUP:
-		a.post[0] = OK_OR_FAIL(lookup, LOOKUP, dir_attributes);
+		a.post[0] = OK_OR_FAIL(lookup, LOOKUP3res, dir_attributes);
 		a.post[1] = res->status == NFS3_OK ? &res->lookup.LOOKUP3res_u.resok.obj_attributes : NULL;
 		break;
-	case NFS3_ACCESS: a.post[0] = OK_OR_FAIL(access, ACCESS, obj_attributes); break;
-	case NFS3_READLINK: a.post[0] = OK_OR_FAIL(readlink, READLINK, symlink_attributes); break;
-	case NFS3_READ: a.post[0] = OK_OR_FAIL(read, READ, file_attributes); break;
-	case NFS3_WRITE: a.wcc[0] = OK_OR_FAIL(write, WRITE, file_wcc); break;
+	case NFS3_ACCESS: a.post[0] = OK_OR_FAIL(access, ACCESS3res, obj_attributes); break;
+	case NFS3_READLINK: a.post[0] = OK_OR_FAIL(readlink, READLINK3res, symlink_attributes); break;
+	case NFS3_READ: a.post[0] = OK_OR_FAIL(read, READ3res, file_attributes); break;
+	case NFS3_WRITE: a.wcc[0] = OK_OR_FAIL(write, WRITE3res, file_wcc); break;
 	case NFS3_CREATE:
 	case NFS3_MKDIR:
 	case NFS3_SYMLINK:
 	case NFS3_MKNOD:	/* their results look the same */
-		a.wcc[0] = OK_OR_FAIL(create, CREATE, dir_wcc);
+		a.wcc[0] = OK_OR_FAIL(create, CREATE3res, dir_wcc);
 		a.post[0] = res->status == NFS3_OK ? &res->create.CREATE3res_u.resok.obj_attributes : NULL;
 		break;
-	case NFS3_REMOVE: a.wcc[0] = OK_OR_FAIL(remove, REMOVE, dir_wcc); break;
-	case NFS3_RMDIR: a.wcc[0] = OK_OR_FAIL(rmdir, RMDIR, dir_wcc); break;
+	case NFS3_REMOVE: a.wcc[0] = OK_OR_FAIL(remove, REMOVE3res, dir_wcc); break;
+	case NFS3_RMDIR: a.wcc[0] = OK_OR_FAIL(rmdir, RMDIR3res, dir_wcc); break;
 	case NFS3_RENAME:
-		a.wcc[0] = OK_OR_FAIL(rename, RENAME, fromdir_wcc);
-		a.wcc[1] = OK_OR_FAIL(rename, RENAME, todir_wcc);
+		a.wcc[0] = OK_OR_FAIL(rename, RENAME3res, fromdir_wcc);
+		a.wcc[1] = OK_OR_FAIL(rename, RENAME3res, todir_wcc);
 		break;
 	case NFS3_LINK:
-		a.post[0] = OK_OR_FAIL(link, LINK, file_attributes);
-		a.wcc[0] = OK_OR_FAIL(link, LINK, linkdir_wcc);
+		a.post[0] = OK_OR_FAIL(link, LINK3res, file_attributes);
+		a.wcc[0] = OK_OR_FAIL(link, LINK3res, linkdir_wcc);
 		break;
-	case NFS3_READDIR: a.post[0] = OK_OR_FAIL(readdir, READDIR, dir_attributes); break;
-	case NFS3_READDIRPLUS: a.post[0] = OK_OR_FAIL(readdirplus, READDIRPLUS, dir_attributes); break;
-	case NFS3_FSSTAT: a.post[0] = OK_OR_FAIL(fsstat, FSSTAT, obj_attributes); break;
-	case NFS3_FSINFO: a.post[0] = OK_OR_FAIL(fsinfo, FSINFO, obj_attributes); break;
-	case NFS3_PATHCONF: a.post[0] = OK_OR_FAIL(pathconf, PATHCONF, obj_attributes); break;
-	case NFS3_COMMIT: a.wcc[0] = OK_OR_FAIL(commit, COMMIT, file_wcc); break;
+	case NFS3_READDIR: a.post[0] = OK_OR_FAIL(readdir, READDIR3res, dir_attributes); break;
+	case NFS3_READDIRPLUS: a.post[0] = OK_OR_FAIL(readdirplus, READDIRPLUS3res, dir_attributes); break;
+	case NFS3_FSSTAT: a.post[0] = OK_OR_FAIL(fsstat, FSSTAT3res, obj_attributes); break;
+	case NFS3_FSINFO: a.post[0] = OK_OR_FAIL(fsinfo, FSINFO3res, obj_attributes); break;
+	case NFS3_PATHCONF: a.post[0] = OK_OR_FAIL(pathconf, PATHCONF3res, obj_attributes); break;
+	case NFS3_COMMIT: a.wcc[0] = OK_OR_FAIL(commit, COMMIT3res, file_wcc); break;
 	case NFS3_NULL:
 	case NFS3_GETATTR:
 	case NFS3_PROCS: break;
@@ -166,7 +166,7 @@ xdrproc_t nfs3_res_xdr(enum nfs3_proc proc)
 
 void client_open(struct client *c, int port)
 {
-	int r = rpc_connect(&c->conn, port, geteuid() == 0);
+	int r = conn_connect(&c->conn, port, geteuid() == 0);
 
 	if (!CHECK(r == 0, ": connect: %s", strerror(-r)))
 		abort();
@@ -184,14 +184,14 @@ static void free_result(struct client *c)
 void client_close(struct client *c)
 {
 	free_result(c);
-	rpc_close(&c->conn);
+	conn_close(&c->conn);
 }
 
-void client_as(struct client *c, uint32_t uid, uint32_t gid, uint32_t ngroups, const uint32_t *groups)
+void client_as(struct client *c, uint32_t uid, uint32_t gid, uint32_t ngroups, const uint32_t *gids)
 {
 	c->conn.id = (struct rpc_identity) { .flavor = AUTH_SYS, .uid = uid, .gid = gid, .ngroups = ngroups };
 	if (ngroups)
-		memcpy(c->conn.id.groups, groups, ngroups * sizeof(*groups));
+		memcpy(c->conn.id.groups, gids, ngroups * sizeof(*gids));
 }
 
 static int call(struct client *c, const struct rpc_what *what, xdrproc_t decode)
@@ -199,7 +199,7 @@ static int call(struct client *c, const struct rpc_what *what, xdrproc_t decode)
 	struct rpc_result result = { decode, &c->res, sizeof(c->res) };
 
 	free_result(c);
-	c->rpc = rpc_call(&c->conn, what, &result);
+	c->rpc = conn_call(&c->conn, what, &result);
 	c->res_xdr = decode;
 	return CHECK(c->rpc == 0, ": program %u procedure %u: %d (%s)", what->prog, what->proc, c->rpc,
 		     c->rpc < 0 ? strerror(-c->rpc) : "RPC status") ? 0 : -1;
@@ -464,14 +464,14 @@ int nfs3_make(struct client *c, const struct fh *dir, const char *name, struct f
 static int mount_call(struct client *c, enum mount3_proc proc, const char *path, xdrproc_t decode)
 {
 	char *p = (char *)(uintptr_t)path;
-	struct rpc_what what = { MOUNT3_PROG, MOUNT3_VERS, proc, path ? (xdrproc_t)xdr_dirpath : (xdrproc_t)xdr_void, &p };
+	struct rpc_what what = { MOUNT3_PROG, MOUNT3_VERS, proc, path ? (xdrproc_t)xdr_dirpath : rpc_no_body, &p };
 
 	return call(c, &what, decode);
 }
 
 int mount3_null(struct client *c)
 {
-	return mount_call(c, MOUNT3_NULL, NULL, (xdrproc_t)xdr_void);
+	return mount_call(c, MOUNT3_NULL, NULL, rpc_no_body);
 }
 
 int mount3_mnt(struct client *c, const char *path, struct fh *root)
@@ -494,12 +494,12 @@ int mount3_dump(struct client *c)
 
 int mount3_umnt(struct client *c, const char *path)
 {
-	return mount_call(c, MOUNT3_UMNT, path, (xdrproc_t)xdr_void);
+	return mount_call(c, MOUNT3_UMNT, path, rpc_no_body);
 }
 
 int mount3_umntall(struct client *c)
 {
-	return mount_call(c, MOUNT3_UMNTALL, NULL, (xdrproc_t)xdr_void);
+	return mount_call(c, MOUNT3_UMNTALL, NULL, rpc_no_body);
 }
 
 int mount3_export(struct client *c)

@@ -60,14 +60,14 @@ struct client {
 	struct rpc_conn conn;
 	union nfs3_res res;
 	xdrproc_t res_xdr;	/* frees res */
-	int rpc;		/* what the last rpc_call() returned */
+	int rpc;		/* what the last conn_call() returned */
 };
 
 /* Connect as root (AUTH_SYS, no groups) from a privileged port if we may. Aborts if nobody answers. */
 void client_open(struct client *c, int port);
 void client_close(struct client *c);
 /* Further calls are made as this user. */
-void client_as(struct client *c, uint32_t uid, uint32_t gid, uint32_t ngroups, const uint32_t *groups);
+void client_as(struct client *c, uint32_t uid, uint32_t gid, uint32_t ngroups, const uint32_t *gids);
 
 /* Any procedure, with its ...3args. Results of the wrappers below are in the same place. */
 int nfs3_call(struct client *c, enum nfs3_proc proc, const void *args);

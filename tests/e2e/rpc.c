@@ -13,9 +13,14 @@
 
 enum { TIMEOUT_S = 60, AUTH_BODY_MAX = 400, LAST_FRAGMENT = 1u << 31 };
 
+bool_t rpc_no_body(XDR *x, ...)
+{
+	return TRUE;
+}
+
 static const char machine_name[] = "e2e";
 
-int rpc_connect(struct rpc_conn *c, int port, bool privileged)
+int conn_connect(struct rpc_conn *c, int port, bool privileged)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct timeval timeout = { .tv_sec = TIMEOUT_S };
@@ -32,13 +37,13 @@ int rpc_connect(struct rpc_conn *c, int port, bool privileged)
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (!c->out || !c->in || (privileged && bindresvport(c->fd, NULL) < 0) ||
 	    connect(c->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0) {
-		rpc_close(c);
+		conn_close(c);
 		return -errno;
 	}
 	return 0;
 }
 
-void rpc_close(struct rpc_conn *c)
+void conn_close(struct rpc_conn *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
@@ -48,7 +53,7 @@ void rpc_close(struct rpc_conn *c)
 	c->fd = -1;
 }
 
-int rpc_send_bytes(struct rpc_conn *c, const void *bytes, size_t len)
+int conn_send_bytes(struct rpc_conn *c, const void *bytes, size_t len)
 {
 	const char *p = bytes;
 	ssize_t n;
@@ -61,7 +66,7 @@ int rpc_send_bytes(struct rpc_conn *c, const void *bytes, size_t len)
 	return 0;
 }
 
-int rpc_send_record(struct rpc_conn *c, const char *record, size_t len, size_t fragment)
+int conn_send_record(struct rpc_conn *c, const char *record, size_t len, size_t fragment)
 {
 	size_t n, off;
 	uint32_t mark;
@@ -70,8 +75,8 @@ int rpc_send_record(struct rpc_conn *c, const char *record, size_t len, size_t f
 	for (off = 0; off < len; off += n) {
 		n = fragment && fragment < len - off ? fragment : len - off;
 		mark = htonl((uint32_t)n | (off + n == len ? LAST_FRAGMENT : 0));
-		r = rpc_send_bytes(c, &mark, sizeof(mark));
-		r = r ? r : rpc_send_bytes(c, record + off, n);
+		r = conn_send_bytes(c, &mark, sizeof(mark));
+		r = r ? r : conn_send_bytes(c, record + off, n);
 		if (r)
 			return r;
 	}
@@ -94,7 +99,7 @@ static u_int encode_auth_sys(const struct rpc_identity *id, char *body)
 	return xdr_getpos(&x);
 }
 
-size_t rpc_encode_call(const struct rpc_identity *id, uint32_t xid, const struct rpc_what *what, char *buf, size_t size)
+size_t conn_encode_call(const struct rpc_identity *id, uint32_t xid, const struct rpc_what *what, char *buf, size_t size)
 {
 	char body[AUTH_BODY_MAX];
 	struct rpc_msg msg = { .rm_xid = xid, .rm_direction = CALL };
@@ -115,11 +120,11 @@ size_t rpc_encode_call(const struct rpc_identity *id, uint32_t xid, const struct
 	return xdr_getpos(&x);
 }
 
-int rpc_send(struct rpc_conn *c, const struct rpc_what *what)
+int conn_send(struct rpc_conn *c, const struct rpc_what *what)
 {
-	size_t len = rpc_encode_call(&c->id, ++c->xid, what, c->out, RPC_RECORD_MAX);
+	size_t len = conn_encode_call(&c->id, ++c->xid, what, c->out, RPC_RECORD_MAX);
 
-	return len ? rpc_send_record(c, c->out, len, c->fragment) : -EMSGSIZE;
+	return len ? conn_send_record(c, c->out, len, c->fragment) : -EMSGSIZE;
 }
 
 static int receive_exactly(struct rpc_conn *c, void *buf, size_t len)
@@ -134,7 +139,7 @@ static int receive_exactly(struct rpc_conn *c, void *buf, size_t len)
 	return (size_t)n == len ? 0 : -ECONNRESET;
 }
 
-int rpc_receive(struct rpc_conn *c, uint32_t *xid)
+int conn_receive(struct rpc_conn *c, uint32_t *xid)
 {
 	uint32_t mark, len;
 	int r;
@@ -182,7 +187,7 @@ static int check_exact(struct rpc_conn *c, const struct rpc_result *result, u_in
 	return 0;
 }
 
-int rpc_decode(struct rpc_conn *c, const struct rpc_result *result)
+int conn_decode(struct rpc_conn *c, const struct rpc_result *result)
 {
 	char verf[MAX_AUTH_BYTES];
 	struct rpc_msg msg = { 0 };
@@ -191,7 +196,7 @@ int rpc_decode(struct rpc_conn *c, const struct rpc_result *result)
 	XDR x;
 
 	msg.acpted_rply.ar_verf.oa_base = verf;
-	msg.acpted_rply.ar_results.proc = (xdrproc_t)xdr_void;
+	msg.acpted_rply.ar_results.proc = rpc_no_body;
 	if (result->res)
 		memset(result->res, 0, result->size);
 	xdrmem_create(&x, c->in, (u_int)c->in_len, XDR_DECODE);
@@ -206,13 +211,13 @@ int rpc_decode(struct rpc_conn *c, const struct rpc_result *result)
 	return check_exact(c, result, pos);
 }
 
-int rpc_call(struct rpc_conn *c, const struct rpc_what *what, const struct rpc_result *result)
+int conn_call(struct rpc_conn *c, const struct rpc_what *what, const struct rpc_result *result)
 {
 	uint32_t xid;
-	int r = rpc_send(c, what);
+	int r = conn_send(c, what);
 
-	r = r ? r : rpc_receive(c, &xid);
+	r = r ? r : conn_receive(c, &xid);
 	if (r)
 		return r;
-	return xid == c->xid ? rpc_decode(c, result) : -EBADMSG;
+	return xid == c->xid ? conn_decode(c, result) : -EBADMSG;
 }

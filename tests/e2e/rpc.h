@@ -48,22 +48,25 @@ struct rpc_result {
 	size_t size;
 };
 
+/* The codec of an empty body: xdr_void with the type of a codec. */
+bool_t rpc_no_body(XDR *x, ...);
+
 /* Connect to 127.0.0.1:port; from a port below 1024 if privileged. 0 or -errno. */
-int rpc_connect(struct rpc_conn *c, int port, bool privileged);
-void rpc_close(struct rpc_conn *c);
+int conn_connect(struct rpc_conn *c, int port, bool privileged);
+void conn_close(struct rpc_conn *c);
 
 /* 0, -errno (-ECONNRESET: closed; -EAGAIN: no answer within half a minute; -EBADMSG: not an exact reply), accept_stat or a reject. */
-int rpc_call(struct rpc_conn *c, const struct rpc_what *what, const struct rpc_result *result);
-/* The two halves, for several calls in flight: rpc_receive() takes in one reply and says which call's it is. */
-int rpc_send(struct rpc_conn *c, const struct rpc_what *what);
-int rpc_receive(struct rpc_conn *c, uint32_t *xid);
-int rpc_decode(struct rpc_conn *c, const struct rpc_result *result);
+int conn_call(struct rpc_conn *c, const struct rpc_what *what, const struct rpc_result *result);
+/* The two halves, for several calls in flight: conn_receive() takes in one reply and says which call's it is. */
+int conn_send(struct rpc_conn *c, const struct rpc_what *what);
+int conn_receive(struct rpc_conn *c, uint32_t *xid);
+int conn_decode(struct rpc_conn *c, const struct rpc_result *result);
 
 /* Encode a call's record (without mark) with the connection's identity and the given xid. Returns its length, or 0. */
-size_t rpc_encode_call(const struct rpc_identity *id, uint32_t xid, const struct rpc_what *what, char *buf, size_t size);
+size_t conn_encode_call(const struct rpc_identity *id, uint32_t xid, const struct rpc_what *what, char *buf, size_t size);
 /* Send bytes as they are, all of them. 0 or -errno. */
-int rpc_send_bytes(struct rpc_conn *c, const void *bytes, size_t len);
+int conn_send_bytes(struct rpc_conn *c, const void *bytes, size_t len);
 /* Send a record cut into fragments. 0 or -errno. */
-int rpc_send_record(struct rpc_conn *c, const char *record, size_t len, size_t fragment);
+int conn_send_record(struct rpc_conn *c, const char *record, size_t len, size_t fragment);
 
 #endif
