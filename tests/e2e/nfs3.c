@@ -75,7 +75,7 @@ struct reply_attrs {
 	const wcc_data *wcc[2];
 };
 
-#define OK_OR_FAIL(member, TYPE3res, field) \
+#define OK_OR_FAIL(member, TYPE, field) \
 	(res->status == NFS3_OK ? &res->member.TYPE##_u.resok.field : &res->member.TYPE##_u.resfail.field)
 
 static struct reply_attrs attrs_of(enum nfs3_proc proc, const union nfs3_res *res)
