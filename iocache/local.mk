@@ -1,1 +1,13 @@
 # iocache: sources and tests of this folder (included by Makefile.am)
+noinst_LIBRARIES += libiocache.a
+libiocache_a_SOURCES = \
+	iocache/budget.c \
+	iocache/byteset.c iocache/byteset.h \
+	iocache/fill.c \
+	iocache/flusher.c \
+	iocache/folio.c iocache/folio.h \
+	iocache/mapping.c iocache/mapping.h iocache/mapping_impl.h \
+	iocache/read.c \
+	iocache/run.c \
+	iocache/stage.c \
+	iocache/truncate.c

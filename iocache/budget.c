@@ -1,0 +1,187 @@
+/*
+ * iocache/budget.c - the process-wide bounds of the cache, and the fiber that ages what waits in it.
+ *
+ * Dirty bytes: a WRITE that would exceed them waits for room. Kept bytes: a clean half-written unit for which there is no room even after its
+ * file's oldest has gone is not kept. The ageing fiber drops kept units that are older than kept_ms_max, makes the flusher take half-written edges whose partner
+ * has not come within edge_wait_ms, and tries again what could not be written for lack of space.
+ *
+ * Locks: list_lock guards the list of mappings and is taken before a mapping's lock. room_lock is taken last of all.
+ */
+#include "iocache/mapping_impl.h"
+
+#include <stdatomic.h>
+
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/fiber.h"
+#include "runtime/reactor.h"
+
+enum { AGE_TICK_MS = 100, STALL_RETRY_MS = 1000, STALL_GIVE_UP_MS = 60000 };
+
+struct cache_config cache_limits;
+
+TAILQ_HEAD(mapping_list, mapping);
+
+static struct leaf_lock list_lock = LEAF_LOCK_INIT;
+static struct mapping_list mappings = TAILQ_HEAD_INITIALIZER(mappings);
+
+static _Atomic int64_t dirty_bytes, kept_bytes;
+static _Atomic unsigned dirty_waiters;
+static struct leaf_lock room_lock = LEAF_LOCK_INIT;
+static struct fiber_cond room;
+
+COUNTER_DEFINE(dirty_waits, "cache.dirty_waits");
+COUNTER_DEFINE(edges_aged, "cache.edges.aged");
+COUNTER_DEFINE(edges_forced, "cache.edges.forced");
+
+static uint64_t or_default(uint64_t value, uint64_t otherwise)
+{
+	return value ? value : otherwise;
+}
+
+int cache_init(const struct cache_config *config)
+{
+	cache_limits = *config;
+	cache_limits.dirty_bytes_max = or_default(config->dirty_bytes_max, 64 << 20);
+	cache_limits.file_dirty_bytes_max = or_default(config->file_dirty_bytes_max, cache_limits.dirty_bytes_max / 2);
+	cache_limits.kept_bytes_max = or_default(config->kept_bytes_max, 8 << 20);
+	cache_limits.kept_ms_max = (uint32_t)or_default(config->kept_ms_max, 5000);
+	cache_limits.edge_wait_ms = (uint32_t)or_default(config->edge_wait_ms, 300);
+	cache_limits.run_bytes_max = (uint32_t)or_default(config->run_bytes_max, 8 << 20);
+	cache_limits.runs_in_flight_max = (uint32_t)or_default(config->runs_in_flight_max, 32);
+	TAILQ_INIT(&mappings);
+	fiber_cond_init(&room);
+	dirty_bytes = kept_bytes = 0;
+	dirty_waiters = 0;
+	return 0;
+}
+
+void cache_fini(void)
+{
+	ASSERT(TAILQ_EMPTY(&mappings));
+	ASSERT(dirty_bytes == 0 && kept_bytes == 0);
+}
+
+noyield_fn void cache_add_mapping(struct mapping *m)
+{
+	leaf_lock(&list_lock);
+	TAILQ_INSERT_TAIL(&mappings, m, link);
+	leaf_unlock(&list_lock);
+}
+
+noyield_fn void cache_del_mapping(struct mapping *m)
+{
+	leaf_lock(&list_lock);
+	TAILQ_REMOVE(&mappings, m, link);
+	leaf_unlock(&list_lock);
+}
+
+noyield_fn void cache_dirty_add(int64_t bytes)
+{
+	atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_relaxed);
+	if (bytes >= 0 || !atomic_load_explicit(&dirty_waiters, memory_order_relaxed))
+		return;
+	leaf_lock(&room_lock);
+	fiber_cond_broadcast_locked(&room);
+	leaf_unlock(&room_lock);
+}
+
+noyield_fn bool cache_dirty_over(void)
+{
+	return (uint64_t)dirty_bytes >= cache_limits.dirty_bytes_max;
+}
+
+fiber_fn void cache_dirty_wait(void)
+{
+	/* A broadcast between the caller's look and this wait is missed; the time limit makes that a short delay. */
+	uint64_t deadline = clock_mono_ns() + 10000000;
+
+	counter_add(&dirty_waits, 1);
+	leaf_lock(&room_lock);
+	dirty_waiters++;
+	fiber_cond_wait_until(&room, &room_lock, "dirty bound", deadline);
+	dirty_waiters--;
+	leaf_unlock(&room_lock);
+}
+
+noyield_fn bool cache_kept_add(int64_t bytes)
+{
+	if ((uint64_t)atomic_fetch_add(&kept_bytes, bytes) + (uint64_t)bytes <= cache_limits.kept_bytes_max)
+		return true;
+	atomic_fetch_sub(&kept_bytes, bytes);
+	return false;
+}
+
+noyield_fn void cache_kept_sub(int64_t bytes)
+{
+	atomic_fetch_sub(&kept_bytes, bytes);
+}
+
+static bool is_older(uint64_t since_ns, uint64_t now_ns, uint64_t ms)
+{
+	return since_ns && now_ns >= since_ns + ms * 1000000;
+}
+
+/* The disk has been full for a minute: what waits is given up, and those who believed in it are told. */
+static void give_up_locked(struct mapping *m)
+{
+	struct folio *f, *next;
+
+	RB_FOREACH_SAFE(f, folio_tree, &m->folios, next)
+		if (f->dirty_seq)
+			mapping_remove_locked(m, f);
+	m->sticky_error = m->stall_error;
+	m->stalled_since_ns = 0;
+	if (m->config.data_lost)
+		m->config.data_lost(m->config.owner);
+}
+
+/* True: the flusher is to be woken. */
+static bool age_locked(struct mapping *m, uint64_t now)
+{
+	struct folio *f;
+
+	while ((f = TAILQ_FIRST(&m->kept)) && is_older(f->kept_since_ns, now, cache_limits.kept_ms_max)) {
+		mapping_remove_locked(m, f);
+		counter_add(&edges_aged, 1);
+	}
+	if (is_older(m->stalled_since_ns, now, STALL_GIVE_UP_MS))
+		give_up_locked(m);
+	if (!m->held) /* nothing dirty */
+		return false;
+	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !is_older(m->stalled_since_ns, now, STALL_RETRY_MS))
+		return false;
+	counter_add(&edges_forced, 1);
+	m->force = true;
+	return true;
+}
+
+static void age_all(void)
+{
+	uint64_t now = clock_mono_ns();
+	struct mapping *m;
+
+	leaf_lock(&list_lock);
+	TAILQ_FOREACH(m, &mappings, link) {
+		leaf_lock(&m->lock);
+		bool kick = age_locked(m, now);
+		leaf_unlock(&m->lock);
+		if (kick)
+			mapping_kick(m); /* what is dirty holds a reference to the owner already */
+	}
+	leaf_unlock(&list_lock);
+}
+
+static void age_main(void *arg)
+{
+	while (!runtime_stopping()) {
+		fiber_sleep_ns(AGE_TICK_MS * 1000000ull);
+		if (dirty_bytes || kept_bytes)
+			age_all();
+	}
+}
+
+noyield_fn int cache_start(void)
+{
+	return fiber_spawn(age_main, NULL, "cache ageing");
+}

@@ -1,0 +1,343 @@
+/*
+ * iocache/flusher.c - the file's flusher: rounds, group sync, and who hears of what went wrong. (WRITE_PATH 1b.3-1b.8, 1.8-1.10, 5.2-5.8)
+ *
+ * One fiber per mapping, only while there is something to do. It first lets everything run that has arrived, then takes all of it: an idle file's WRITE
+ * leaves at once, what arrives during a write or a sync forms the next round. There is no timer in this path.
+ *
+ * A plain round writes what is whole. A forced one (somebody waits for a sync, a half-written edge has waited long enough for its partner, memory is
+ * short) also fills and writes what is half-written, and repeats until nothing is left that was staged up to its target.
+ */
+#include "iocache/mapping_impl.h"
+
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/fiber.h"
+#include "runtime/io.h"
+#include "runtime/log.h"
+
+COUNTER_DEFINE(kicks, "cache.kicks");
+COUNTER_DEFINE(rounds, "cache.rounds");
+COUNTER_DEFINE(syncs, "write.syncs");
+COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
+
+struct round {
+	uint64_t target;
+	bool waited_for, forced;
+	enum mapping_sync_how how; /* the strongest that a waiter wants */
+};
+
+noyield_fn bool error_keeps_data(int error)
+{
+	switch (-error) {
+	case EIO: case EROFS: case EFBIG: case ENOENT: case ENXIO: case ENOMEDIUM: case EREMOTEIO:
+		return false;
+	default:
+		return true;
+	}
+}
+
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, bool unstable, int error)
+{
+	static struct log_limit limit;
+	struct sync_waiter *w;
+
+	log_limited(&limit, LOG_LEVEL_ERROR, "write-back of [%llu, %llu) failed: error %d", (unsigned long long)start, (unsigned long long)end, -error);
+	TAILQ_FOREACH(w, &m->sync_waiters, link)
+		if (w->seq <= m->round_target && w->start < end && start < w->end && !w->error)
+			w->error = error;
+	if (unstable)
+		m->sticky_error = error;
+	if (error_keeps_data(error)) {
+		m->stall_error = error;
+		if (!m->stalled_since_ns)
+			m->stalled_since_ns = clock_mono_ns();
+		return true;
+	}
+	if (m->config.data_lost)
+		m->config.data_lost(m->config.owner);
+	return false;
+}
+
+/* After a failed sync nobody knows what of it is there: everybody who relied on it hears, and it is not tried again behind their backs. */
+static void sync_failed_locked(struct mapping *m, const struct round *r, int error)
+{
+	struct sync_waiter *w;
+
+	counter_add(&syncs_failed, 1);
+	TAILQ_FOREACH(w, &m->sync_waiters, link)
+		if (w->seq <= r->target && w->how != MAPPING_WRITTEN && !w->error)
+			w->error = error;
+	if (m->unsynced_unstable)
+		m->sticky_error = error;
+	if (m->config.data_lost)
+		m->config.data_lost(m->config.owner);
+}
+
+static void round_sync(struct mapping *m, const struct round *r)
+{
+	bool data_only = r->how == MAPPING_SYNC_DATA;
+
+	leaf_lock(&m->lock);
+	enum mapping_unsynced had = m->unsynced;
+	leaf_unlock(&m->lock);
+	if (r->how == MAPPING_WRITTEN || had == SYNCED || (data_only && had == UNSYNCED_TIMES))
+		return;
+	counter_add(&syncs, 1);
+	int error = io_fsync(m->config.direct_fd, data_only ? IO_FSYNC_DATA : 0);
+	leaf_lock(&m->lock);
+	m->unsynced = data_only && !error ? UNSYNCED_TIMES : SYNCED;
+	if (error)
+		sync_failed_locked(m, r, error);
+	m->unsynced_unstable = false;
+	leaf_unlock(&m->lock);
+}
+
+static void run_main(void *arg)
+{
+	run_write(arg);
+}
+
+/* Write all whole units staged up to target. True: there were any. */
+static bool write_runs(struct mapping *m, uint64_t target)
+{
+	uint64_t cursor = 0;
+	bool any = false;
+	struct run *r;
+
+	for (;;) {
+		run_wait(m, cache_limits.runs_in_flight_max);
+		leaf_lock(&m->lock);
+		r = run_collect_locked(m, &cursor, target);
+		leaf_unlock(&m->lock);
+		if (!r)
+			break;
+		any = true;
+		if (r->growing) {
+			run_wait(m, 2); /* itself counts */
+			run_write(r);
+		} else if (fiber_spawn(run_main, r, "run")) {
+			run_write(r);
+		}
+	}
+	run_wait(m, 1);
+	return any;
+}
+
+static void round_write(struct mapping *m, const struct round *r)
+{
+	bool again;
+
+	do {
+		again = r->forced && fill_round(m, r->target);
+		again |= write_runs(m, r->target);
+		again |= r->forced && run_write_tail(m, r->target);
+	} while (again && r->forced);
+}
+
+/* What to do now; false: nothing, and the flusher has ended as far as others can see. *release: the owner's reference is to be put. */
+static bool round_begin(struct mapping *m, struct round *r, bool *release)
+{
+	struct sync_waiter *w;
+
+	leaf_lock(&m->lock);
+	*r = (struct round){ .target = m->stage_seq, .waited_for = !TAILQ_EMPTY(&m->sync_waiters) };
+	r->forced = m->force || r->waited_for;
+	TAILQ_FOREACH(w, &m->sync_waiters, link)
+		r->how = w->how > r->how ? w->how : r->how;
+	bool work = r->forced || m->flushed_seq != m->stage_seq;
+	m->flushed_seq = m->round_target = r->target;
+	m->force = false;
+	m->disk_busy += work;
+	m->flusher_running = work;
+	*release = !work && m->held && !m->dirty_bytes;
+	m->held &= !*release;
+	leaf_unlock(&m->lock);
+	return work;
+}
+
+static void round_end(struct mapping *m, const struct round *r)
+{
+	struct sync_waiter *w, *next;
+
+	leaf_lock(&m->lock);
+	if (r->forced || !m->dirty_bytes)
+		m->deferred_since_ns = 0;
+	else if (!m->deferred_since_ns)
+		m->deferred_since_ns = clock_mono_ns();
+	TAILQ_FOREACH_SAFE(w, &m->sync_waiters, link, next) {
+		if (!r->waited_for || w->seq > r->target || w->how > r->how)
+			continue;
+		TAILQ_REMOVE(&m->sync_waiters, w, link);
+		w->done = true;
+		if (w->fiber)
+			fiber_unpark(w->fiber);
+	}
+	if (!m->dirty_bytes)
+		m->stalled_since_ns = 0;
+	if (m->stalled_since_ns) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */
+		m->flushed_seq = m->stage_seq;
+	leaf_unlock(&m->lock);
+}
+
+static void flusher_main(void *arg)
+{
+	struct mapping *m = arg;
+	bool release;
+	struct round r;
+
+	for (;;) {
+		fiber_yield_idle();
+		if (!round_begin(m, &r, &release))
+			break;
+		counter_add(&rounds, 1);
+		round_write(m, &r);
+		if (r.waited_for)
+			round_sync(m, &r);
+		mapping_disk_end(m);
+		round_end(m, &r);
+	}
+	if (release && m->config.release)
+		m->config.release(m->config.owner);
+}
+
+/* Become or start the flusher: true if the caller must run it because no fiber was to be had. */
+static bool start_flusher(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool start = !m->flusher_running;
+	bool hold = start && !m->held;
+	m->flusher_running = true;
+	m->held |= hold;
+	leaf_unlock(&m->lock);
+	if (hold && m->config.hold)
+		m->config.hold(m->config.owner);
+	return start && fiber_spawn(flusher_main, m, "flusher") != 0;
+}
+
+noyield_fn void mapping_kick(struct mapping *m)
+{
+	counter_add(&kicks, 1);
+	if (!start_flusher(m))
+		return;
+	/* No fiber free: the next WRITE, sync or the ageing fiber tries again. */
+	leaf_lock(&m->lock);
+	m->flusher_running = false;
+	if (!m->deferred_since_ns)
+		m->deferred_since_ns = clock_mono_ns();
+	leaf_unlock(&m->lock);
+}
+
+/* Nothing that the waiter could wait for. */
+static bool is_settled_locked(const struct mapping *m, enum mapping_sync_how how)
+{
+	static const enum mapping_unsynced allowed[] = {
+		[MAPPING_WRITTEN] = UNSYNCED_DATA, [MAPPING_SYNC_DATA] = UNSYNCED_TIMES, [MAPPING_SYNC_FILE] = SYNCED,
+	};
+
+	return !m->dirty_bytes && !m->flusher_running && m->unsynced <= allowed[how];
+}
+
+/* No fiber is free: the waiter flushes. */
+static void run_flusher_here(struct mapping *m, struct sync_waiter *w)
+{
+	leaf_lock(&m->lock);
+	w->fiber = NULL;
+	leaf_unlock(&m->lock);
+	flusher_main(m);
+}
+
+fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, enum mapping_sync_how how)
+{
+	struct sync_waiter w = { .fiber = fiber_self(), .start = start, .end = end, .seq = seq, .how = how };
+
+	leaf_lock(&m->lock);
+	bool settled = is_settled_locked(m, how);
+	if (!settled)
+		TAILQ_INSERT_TAIL(&m->sync_waiters, &w, link);
+	leaf_unlock(&m->lock);
+	if (settled)
+		return 0;
+	if (start_flusher(m))
+		run_flusher_here(m, &w);
+	else
+		fiber_park("sync", m);
+	ASSERT(w.done);
+	return w.error;
+}
+
+static int take_sticky(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	int error = m->sticky_error;
+	m->sticky_error = 0;
+	leaf_unlock(&m->lock);
+	return error;
+}
+
+static uint64_t staged_now(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	uint64_t seq = m->stage_seq;
+	leaf_unlock(&m->lock);
+	return seq;
+}
+
+fiber_fn int mapping_commit(struct mapping *m, uint64_t start, uint64_t end)
+{
+	int error = mapping_sync(m, start, end, staged_now(m), MAPPING_SYNC_FILE);
+	int sticky = take_sticky(m);
+
+	return error ? error : sticky;
+}
+
+fiber_fn int mapping_writeout(struct mapping *m)
+{
+	return mapping_sync(m, 0, UINT64_MAX, staged_now(m), MAPPING_WRITTEN);
+}
+
+fiber_fn int mapping_flush(struct mapping *m)
+{
+	int error = mapping_sync(m, 0, UINT64_MAX, staged_now(m), MAPPING_SYNC_FILE);
+
+	leaf_lock(&m->lock);
+	mapping_drop_kept_locked(m);
+	leaf_unlock(&m->lock);
+	return error;
+}
+
+/* An error that sticks, or one that will not go away while memory is short; 0: none. *wait: no room in the dirty bounds. */
+static int begin_check(struct mapping *m, uint32_t len, bool *wait)
+{
+	leaf_lock(&m->lock);
+	int error = m->sticky_error;
+	m->sticky_error = 0;
+	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over();
+	if (!error && *wait && m->stalled_since_ns)
+		error = m->stall_error;
+	m->force |= *wait;
+	leaf_unlock(&m->lock);
+	return error;
+}
+
+fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t offset, uint32_t len)
+{
+	bool wait;
+	int error;
+
+	*w = (struct mapping_write){ .start = offset, .end = offset + len };
+	while (!(error = begin_check(m, len, &wait)) && wait) {
+		mapping_kick(m);
+		cache_dirty_wait();
+	}
+	w->error = error;
+	if (!error)
+		fiber_rangelock_lock(&m->ranges, &w->hold, align_down(offset, m->unit), align_up(offset + len, m->unit), RANGE_EXCLUSIVE);
+	return error;
+}
+
+noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w)
+{
+	fiber_rangelock_unlock(&m->ranges, &w->hold);
+	if (w->seq)
+		mapping_kick(m);
+}

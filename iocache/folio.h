@@ -1,0 +1,56 @@
+/*
+ * iocache/folio.h - a piece of a file in memory: one unit that we own, or whole units adopted from a receive buffer. Private to iocache/.
+ *
+ * Two lifetimes, kept apart. A `struct folio` is a record in its mapping's index: it lives exactly as long as it is there, under the mapping's lock, and
+ * nobody else points at it. The *memory* is a buf: the folio holds one reference, a run in flight to the device another, each READ reply that is
+ * being sent another. The rule that follows: memory changes only while the folio's reference is the only one. Whoever wants to change more, copies the
+ * unit into a new buf first (folio_make_private_locked()); so what is in flight is stable without anybody waiting for it.
+ *
+ * An owned folio knows by byte what it holds: `valid` is known content, `written` what clients gave since the unit was claimed (valid minus fills),
+ * `dirty` what the device does not have yet; dirty and written are subsets of valid. It is *complete* when `written` is the whole unit; then it
+ * leaves with its writeback. An adopted folio is complete by nature, and dirty until it has gone.
+ *
+ * Later: owned folios of more than one unit will carry per-block bits in place of the byte sets (WRITE_PATH section 4).
+ */
+#ifndef IOCACHE_FOLIO_H
+#define IOCACHE_FOLIO_H
+
+#include <bsd/sys/queue.h>
+#include <bsd/sys/tree.h>
+
+#include "iocache/byteset.h"
+
+struct buf;
+
+struct folio {
+	/* all protected by the mapping's lock */
+	RB_ENTRY(folio) node;
+	TAILQ_ENTRY(folio) kept;     /* on mapping.kept while clean */
+	uint64_t start;              /* byte of the file; a multiple of the unit */
+	uint32_t len;                /* a multiple of the unit; owned: one unit */
+	bool adopted;
+	bool unstable;               /* holds dirty bytes that were acknowledged, or will be, before they are written */
+	bool mark;                   /* dropbehind: goes when it is clean */
+	bool is_kept;
+	uint64_t run;                /* id of the run that carries it to the device now; 0: none */
+	uint64_t dirty_seq;          /* the oldest stage whose bytes are here and not yet under way; 0: clean or under way */
+	uint64_t kept_since_ns;
+	struct buf *buf;             /* referenced */
+	uint8_t *data;               /* inside buf */
+	struct byteset valid, written, dirty; /* owned only */
+};
+
+/* Claim: an empty owned unit. NULL: no memory. */
+noyield_fn struct folio *folio_alloc_owned(uint64_t start, uint32_t unit);
+/* A folio over memory that lies in b; takes its own reference. NULL: no memory. */
+noyield_fn struct folio *folio_alloc_adopted(uint64_t start, uint32_t len, struct buf *b, uint8_t *data);
+/* Puts the buf. */
+noyield_fn void folio_free(struct folio *f);
+
+noyield_fn bool folio_is_dirty(const struct folio *f);    /* bytes that the device does not have and that are not under way */
+noyield_fn bool folio_is_complete(const struct folio *f, uint32_t unit);
+/* Its memory may be changed in place. */
+noyield_fn bool folio_is_private(const struct folio *f);
+static inline uint64_t folio_end(const struct folio *f) { return f->start + f->len; }
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * iocache/mapping.c - a mapping's life, its index of folios, its accounts, and the attributes that it lays over the disk's.
+ *
+ * Accounts. A folio counts in dirty_bytes from the moment it holds bytes that the device lacks until they are there (or it leaves the index); a
+ * clean owned unit counts in kept_bytes and stands on the kept list, oldest first. mapping_check_locked() says how it all hangs together.
+ */
+#include "iocache/mapping_impl.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/io.h"
+#include "runtime/log.h"
+
+COUNTER_DEFINE(edges_dropped, "cache.edges.dropped");
+COUNTER_DEFINE(edges_kept, "cache.edges.kept");
+COUNTER_DEFINE(foreign_changes, "cache.foreign_changes");
+
+int folio_compare(const struct folio *a, const struct folio *b)
+{
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+RB_GENERATE(folio_tree, folio, node, folio_compare)
+
+struct mapping *mapping_create(const struct mapping_config *config)
+{
+	struct mapping *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	m->config = *config;
+	m->unit = (uint32_t)max_u64(PAGE_BYTES, config->block);
+	fiber_rangelock_init(&m->ranges);
+	leaf_lock_init(&m->lock);
+	RB_INIT(&m->folios);
+	TAILQ_INIT(&m->kept);
+	TAILQ_INIT(&m->sync_waiters);
+	fiber_cond_init(&m->run_ended);
+	m->size = m->disk_size = config->size;
+	m->disk_ctime = config->ctime;
+	cache_add_mapping(m);
+	return m;
+}
+
+void mapping_destroy(struct mapping *m)
+{
+	ASSERT(mapping_is_idle(m));
+	cache_del_mapping(m);
+	leaf_lock(&m->lock);
+	mapping_drop_kept_locked(m);
+	ASSERT(RB_EMPTY(&m->folios));
+	leaf_unlock(&m->lock);
+	fiber_rangelock_fini(&m->ranges);
+	leaf_lock_fini(&m->lock);
+	free(m);
+}
+
+noyield_fn bool mapping_is_idle(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool idle = m->dirty_bytes == 0 && !m->flusher_running && TAILQ_EMPTY(&m->sync_waiters);
+	leaf_unlock(&m->lock);
+	return idle;
+}
+
+noyield_fn uint32_t mapping_unit(const struct mapping *m)
+{
+	return m->unit;
+}
+
+noyield_fn uint64_t mapping_size(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	uint64_t size = m->size;
+	leaf_unlock(&m->lock);
+	return size;
+}
+
+noyield_fn struct folio *mapping_first_locked(struct mapping *m, uint64_t offset)
+{
+	struct folio key = { .start = offset };
+	struct folio *f = RB_NFIND(folio_tree, &m->folios, &key);
+	struct folio *before = f ? RB_PREV(folio_tree, &m->folios, f) : RB_MAX(folio_tree, &m->folios);
+
+	return before && folio_end(before) > offset ? before : f;
+}
+
+noyield_fn struct folio *mapping_next_locked(struct folio *f)
+{
+	return RB_NEXT(folio_tree, NULL, f);
+}
+
+noyield_fn struct folio *mapping_find_locked(struct mapping *m, uint64_t start)
+{
+	struct folio *f = mapping_first_locked(m, start);
+
+	return f && f->start <= start ? f : NULL;
+}
+
+static bool is_accounted(const struct folio *f)
+{
+	return f->dirty_seq || f->run;
+}
+
+static void account_dirty(struct mapping *m, int64_t bytes)
+{
+	m->dirty_bytes += (uint64_t)bytes;
+	cache_dirty_add(bytes);
+}
+
+static void unkeep(struct mapping *m, struct folio *f)
+{
+	if (!f->is_kept)
+		return;
+	TAILQ_REMOVE(&m->kept, f, kept);
+	f->is_kept = false;
+	m->kept_bytes -= f->len;
+	cache_kept_sub(f->len);
+}
+
+noyield_fn void mapping_insert_locked(struct mapping *m, struct folio *f)
+{
+	ASSERT(f->start % m->unit == 0 && f->len % m->unit == 0);
+	ASSERT(RB_INSERT(folio_tree, &m->folios, f) == NULL);
+	if (is_accounted(f))
+		account_dirty(m, f->len);
+}
+
+noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f)
+{
+	unkeep(m, f);
+	if (is_accounted(f))
+		account_dirty(m, -(int64_t)f->len);
+	RB_REMOVE(folio_tree, &m->folios, f);
+	folio_free(f);
+}
+
+noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable)
+{
+	unkeep(m, f);
+	if (!is_accounted(f))
+		account_dirty(m, f->len);
+	if (!f->dirty_seq || seq < f->dirty_seq)
+		f->dirty_seq = seq;
+	f->unstable |= unstable;
+}
+
+/* Make room for one more kept unit, the oldest of this file going first. */
+static bool keep_room(struct mapping *m, uint32_t bytes)
+{
+	while (!cache_kept_add(bytes)) {
+		struct folio *oldest = TAILQ_FIRST(&m->kept);
+
+		if (!oldest)
+			return false;
+		mapping_remove_locked(m, oldest);
+		counter_add(&edges_dropped, 1);
+	}
+	return true;
+}
+
+noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)
+{
+	ASSERT(is_accounted(f));
+	account_dirty(m, -(int64_t)f->len);
+	f->run = f->dirty_seq = 0;
+	f->unstable = false;
+	f->dirty.count = 0;
+	if (f->mark || !keep_room(m, f->len)) {
+		mapping_remove_locked(m, f);
+		counter_add(&edges_dropped, 1);
+		return;
+	}
+	f->is_kept = true;
+	f->kept_since_ns = clock_mono_ns();
+	TAILQ_INSERT_TAIL(&m->kept, f, kept);
+	m->kept_bytes += f->len;
+	counter_add(&edges_kept, 1);
+}
+
+noyield_fn void mapping_drop_kept_locked(struct mapping *m)
+{
+	struct folio *f;
+
+	while ((f = TAILQ_FIRST(&m->kept)))
+		mapping_remove_locked(m, f);
+}
+
+noyield_fn void mapping_check_locked(struct mapping *m)
+{
+	uint64_t dirty = 0, kept = 0, end = 0;
+	struct folio *f;
+
+	RB_FOREACH(f, folio_tree, &m->folios) {
+		ASSERT(f->start >= end);
+		end = folio_end(f);
+		ASSERT(f->adopted || f->len == m->unit);
+		ASSERT(f->is_kept == !is_accounted(f));
+		ASSERT(!f->adopted || !f->is_kept);
+		ASSERT(f->dirty_seq <= m->stage_seq);
+		dirty += is_accounted(f) ? f->len : 0;
+		kept += f->is_kept ? f->len : 0;
+		byteset_check(&f->valid);
+		byteset_check(&f->written);
+		byteset_check(&f->dirty);
+	}
+	ASSERT(dirty == m->dirty_bytes);
+	ASSERT(kept == m->kept_bytes);
+}
+
+static bool later_than(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* `now`, or one nanosecond after `floor` if the clock has not passed it. */
+static struct timespec time_after(struct timespec now, struct timespec floor)
+{
+	if (later_than(now, floor))
+		return now;
+	floor.tv_nsec++;
+	if (floor.tv_nsec == 1000000000)
+		floor = (struct timespec){ .tv_sec = floor.tv_sec + 1 };
+	return floor;
+}
+
+noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end)
+{
+	struct timespec floor = m->disk_ctime;
+
+	if (m->overlay && later_than(m->shown_ctime, floor))
+		floor = m->shown_ctime;
+	m->shown_ctime = m->shown_mtime = time_after(clock_real(), floor);
+	m->overlay = true;
+	m->size = max_u64(m->size, end);
+}
+
+noyield_fn void mapping_disk_begin(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	m->disk_busy++;
+	leaf_unlock(&m->lock);
+}
+
+static struct timespec timespec_of(struct statx_timestamp t)
+{
+	return (struct timespec){ .tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec };
+}
+
+noyield_fn void mapping_disk_end(struct mapping *m)
+{
+	struct statx stx;
+	int err = io_fstatx(m->config.direct_fd, STATX_CTIME | STATX_SIZE, &stx);
+
+	leaf_lock(&m->lock);
+	ASSERT(m->disk_busy > 0);
+	m->disk_busy--;
+	if (!err) {
+		m->disk_ctime = timespec_of(stx.stx_ctime);
+		m->disk_size = stx.stx_size;
+	}
+	leaf_unlock(&m->lock);
+}
+
+/* Where the bytes that the device lacks end. */
+static uint64_t dirty_end(struct mapping *m)
+{
+	uint64_t end = 0;
+	struct folio *f;
+
+	RB_FOREACH_REVERSE(f, folio_tree, &m->folios) {
+		if (!is_accounted(f))
+			continue;
+		end = f->adopted ? folio_end(f) : f->start + byteset_hull(&f->dirty).end;
+		break;
+	}
+	return end;
+}
+
+/* Somebody else changed the file: what we keep clean is no longer trusted, and the disk's attributes are news. */
+static void take_over(struct mapping *m, const struct statx *stx)
+{
+	counter_add(&foreign_changes, 1);
+	mapping_drop_kept_locked(m);
+	m->disk_ctime = timespec_of(stx->stx_ctime);
+	m->disk_size = stx->stx_size;
+	m->size = max_u64(stx->stx_size, dirty_end(m));
+	if (!m->overlay)
+		return;
+	m->overlay = !later_than(m->disk_ctime, m->shown_ctime);
+	if (m->overlay)
+		m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);
+	m->shown_mtime = timespec_of(stx->stx_mtime);
+}
+
+noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct mapping_attr *attr)
+{
+	struct timespec ctime = timespec_of(stx->stx_ctime);
+
+	leaf_lock(&m->lock);
+	if (!m->disk_busy && (ctime.tv_sec != m->disk_ctime.tv_sec || ctime.tv_nsec != m->disk_ctime.tv_nsec))
+		take_over(m, stx);
+	attr->size = m->size;
+	attr->ctime = m->overlay ? m->shown_ctime : ctime;
+	attr->mtime = m->overlay ? m->shown_mtime : timespec_of(stx->stx_mtime);
+	leaf_unlock(&m->lock);
+}

@@ -1,0 +1,136 @@
+/*
+ * iocache/mapping.h - a file's uncached cache: what is in hand of it, on its way to the disk. The layer's public face.
+ *
+ * A mapping belongs to one open file, which outlives it: while there is anything to write, the mapping holds a reference to its owner through the
+ * config's hold() and release(). Calls come from fibers of any reactor. Ranges are bytes of the file.
+ *
+ * A writer: mapping_write_begin(), then mapping_stage() once, then mapping_write_end(); if it must be stable, mapping_sync() after that. Nothing that
+ * was staged is ever written from memory that changes: see iocache/folio.h.
+ */
+#ifndef IOCACHE_MAPPING_H
+#define IOCACHE_MAPPING_H
+
+#include <time.h>
+
+#include "runtime/sync.h"
+
+struct buf;
+struct iovec;
+struct mapping;
+struct statx;
+
+/* Process-wide bounds; 0 takes the default. */
+struct cache_config {
+	uint64_t dirty_bytes_max;      /* staged and not yet on the device, all files; default a quarter of 256 MiB */
+	uint64_t file_dirty_bytes_max; /* the same of one file; default half of the above */
+	uint64_t kept_bytes_max;       /* clean half-written units kept for their partner; default 8 MiB */
+	uint32_t kept_ms_max;          /* ... and for how long; default 5000 */
+	uint32_t edge_wait_ms;         /* how long an UNSTABLE edge waits for its partner before it is filled and written; default 300 */
+	uint32_t run_bytes_max;        /* one vectored write; default 8 MiB */
+	uint32_t runs_in_flight_max;   /* inside the file; default 32 */
+};
+
+int cache_init(const struct cache_config *config);
+void cache_fini(void);
+/* Start the fiber that ages kept units and waiting edges, on the calling reactor; it ends when the runtime stops. */
+noyield_fn int cache_start(void);
+
+struct mapping_config {
+	int direct_fd;            /* O_DIRECT */
+	int buffered_fd;          /* the same file through the kernel's page cache: for the open tail block */
+	uint32_t block;           /* dio_offset_align, 512...65536 */
+	uint64_t size;            /* i_size now */
+	struct timespec mtime, ctime;
+	void *owner;
+	void (*hold)(void *owner);    /* noyield_fn; may be NULL */
+	void (*release)(void *owner); /* noyield_fn; may be the owner's last put */
+	void (*data_lost)(void *owner); /* noyield_fn: acknowledged data may be lost: change the write verifier */
+};
+
+/* NULL: no memory. */
+struct mapping *mapping_create(const struct mapping_config *config);
+/* The mapping must be idle (mapping_is_idle()). */
+void mapping_destroy(struct mapping *m);
+/* Nothing dirty and nothing running: it may be destroyed. */
+noyield_fn bool mapping_is_idle(struct mapping *m);
+noyield_fn uint32_t mapping_unit(const struct mapping *m);
+noyield_fn uint64_t mapping_size(struct mapping *m);
+
+/* One WRITE on its way into the mapping; on the caller's stack. */
+struct mapping_write {
+	struct range_hold hold;
+	uint64_t start, end;
+	uint64_t seq;             /* out: what mapping_sync() waits for */
+	int error;                /* out of begin: an error sticks to the file and is reported here, once */
+};
+
+/*
+ * Wait for room in the dirty bounds and lock the units that [offset, offset+len) touches. 0; or -errno: earlier data of this file was lost or cannot be written
+ * (the sticky error, reported once), and nothing is held.
+ */
+fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t offset, uint32_t len);
+
+struct mapping_payload {
+	struct buf *buf;          /* data lies in it; the mapping takes its own references */
+	uint8_t *data;
+	uint32_t len;
+	bool unstable;            /* it will be acknowledged before it is written */
+};
+
+/*
+ * Take in the payload: aligned middle adopted (if data is congruent to the offset modulo PAGE_BYTES, copied otherwise: counted), ends into edge units.
+ * Size, times and change of the file move here. On success m->seq is set and the flusher is on its way. -errno: nothing was taken in.
+ */
+fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const struct mapping_payload *payload);
+noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w);
+
+enum mapping_sync_how {
+	MAPPING_WRITTEN,          /* on the device, perhaps in its cache */
+	MAPPING_SYNC_DATA,        /* fdatasync */
+	MAPPING_SYNC_FILE,        /* fsync: timestamps too */
+};
+
+/*
+ * Wait until everything staged up to seq that touches [start, end) is where `how` says. The first error of that data, or 0.
+ */
+fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, enum mapping_sync_how how);
+/* The same for all that is staged now, and report (once) any error that sticks to the file: COMMIT. */
+fiber_fn int mapping_commit(struct mapping *m, uint64_t start, uint64_t end);
+/* Put everything staged on the device, unsynced: before the times are set by hand, so that no later flush moves them. */
+fiber_fn int mapping_writeout(struct mapping *m);
+/* Write back and sync everything, drop everything: before the file is closed. The mapping is idle afterwards unless -errno. */
+fiber_fn int mapping_flush(struct mapping *m);
+/* The file has no name left and nobody will read it: forget what is dirty. */
+fiber_fn void mapping_discard(struct mapping *m);
+
+/* Set the size; dirty data past it is never written. 0 or -errno. */
+fiber_fn int mapping_truncate(struct mapping *m, uint64_t size);
+
+/* A piece of a file in memory: bytes [start, end) at data, in a buf that the receiver puts. */
+struct mapping_piece {
+	uint64_t start, end;
+	const uint8_t *data;
+	struct buf *buf;
+};
+
+/*
+ * READ: the newest bytes of [start, end) that are in hand, in ascending order, at most `max` pieces; more pieces than that: -E2BIG and none is held. The caller
+ * holds the range shared (mapping_read_begin) from before until it has read the rest from the device.
+ */
+fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end);
+noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t end, struct mapping_piece *piece, unsigned max);
+noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold);
+
+/* Attributes as clients see them (WRITE_PATH 1.12). */
+struct mapping_attr {
+	uint64_t size;
+	struct timespec mtime, ctime;
+};
+
+/*
+ * What statx says of the file now, corrected for what is staged or was flushed by us. A change that was not ours is noticed here: clean units
+ * are dropped, the disk's values taken over.
+ */
+noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct mapping_attr *attr);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * iocache/mapping_impl.h - struct mapping, for the files of iocache/ only.
+ *
+ * Who changes what: stage.c puts bytes in (under the writer's exclusive range lock), flusher.c and run.c take them to the device, read.c looks,
+ * truncate.c cuts, budget.c ages. All index changes happen under `lock`, a leaf lock that is never held over a yield.
+ *
+ * Rounds. Every stage gets the next number of stage_seq. One flusher fiber at a time works in rounds: a round takes what was staged up to its target,
+ * writes each dirty unit at most once, waits for the last write, syncs if somebody wants that, and only then reports. So a stable WRITE waits for the round
+ * that covers its number, everything staged before shares the sync, and a fast writer cannot hold up a COMMIT. When staged bytes replace dirty ones that
+ * are not under way yet, the new folio inherits their number: the round that owes the old bytes to somebody writes the new ones in their place.
+ */
+#ifndef IOCACHE_MAPPING_IMPL_H
+#define IOCACHE_MAPPING_IMPL_H
+
+#include "iocache/folio.h"
+#include "iocache/mapping.h"
+
+RB_HEAD(folio_tree, folio);
+TAILQ_HEAD(folio_list, folio);
+
+/* A fiber that waits in mapping_sync(); on its stack. */
+struct sync_waiter {
+	TAILQ_ENTRY(sync_waiter) link;
+	struct fiber *fiber;
+	uint64_t start, end, seq;
+	enum mapping_sync_how how;
+	int error;
+	bool done;
+};
+
+TAILQ_HEAD(sync_waiter_list, sync_waiter);
+
+enum mapping_unsynced { SYNCED, UNSYNCED_TIMES, UNSYNCED_DATA };
+
+struct mapping {
+	/* immutable after creation */
+	struct mapping_config config;
+	uint32_t unit;
+	struct fiber_rangelock ranges;    /* has its own lock; always taken before `lock` */
+
+	TAILQ_ENTRY(mapping) link;        /* protected by the cache's list lock, which is taken before `lock` */
+
+	struct leaf_lock lock;
+	/* protected by lock */
+	struct folio_tree folios;         /* disjoint, by start */
+	struct folio_list kept;           /* clean owned units, oldest first */
+	uint64_t kept_bytes;
+	uint64_t dirty_bytes;             /* memory that folios with dirty bytes or under way hold */
+	uint64_t size;                    /* logical: what clients see */
+	uint64_t disk_size;               /* i_size as far as our own writes and looks know */
+	bool overlay;                     /* shown_* stand for the disk's times */
+	struct timespec shown_mtime, shown_ctime;
+	struct timespec disk_ctime;       /* as our last operation left it */
+	uint64_t stage_seq;               /* number of the last stage */
+	uint64_t round_target;            /* the running or last round takes stages up to here */
+	uint64_t next_run;
+	unsigned runs_in_flight;
+	unsigned disk_busy;               /* our own changes of the file are under way, or not yet noted: its ctime says nothing */
+	struct fiber_cond run_ended;      /* the flusher waits here */
+	bool flusher_running;
+	uint64_t flushed_seq;             /* stage_seq when the last round began */
+	bool force;                       /* the next round writes half-written units too */
+	bool held;                        /* config.hold() was called */
+	enum mapping_unsynced unsynced;
+	uint64_t deferred_since_ns;       /* a half-written dirty unit waits since; 0: none */
+	uint64_t stalled_since_ns;        /* writing fails in a way that keeps data (ENOSPC ...) since; 0: no */
+	int stall_error;
+	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
+	int sticky_error;                 /* to be reported once; 0: none */
+	struct sync_waiter_list sync_waiters;
+};
+
+int folio_compare(const struct folio *a, const struct folio *b);
+RB_PROTOTYPE(folio_tree, folio, node, folio_compare)
+
+/* mapping.c: index. The first folio that ends after `offset`, or NULL. */
+noyield_fn struct folio *mapping_first_locked(struct mapping *m, uint64_t offset);
+noyield_fn struct folio *mapping_next_locked(struct folio *f);
+/* The folio over the unit at `start`, or NULL. */
+noyield_fn struct folio *mapping_find_locked(struct mapping *m, uint64_t start);
+noyield_fn void mapping_insert_locked(struct mapping *m, struct folio *f);
+/* Out of the index, accounts settled, freed. */
+noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f);
+/* f holds bytes of stage `seq` that the device lacks; an older number that it carries already stays. */
+noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
+/* f's bytes are on the device: it goes if it is marked, and is kept for its partner otherwise. */
+noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
+/* Drop clean units: all of them. */
+noyield_fn void mapping_drop_kept_locked(struct mapping *m);
+/* Abort unless the index is consistent. */
+noyield_fn void mapping_check_locked(struct mapping *m);
+/* Bracket our own changes of the file on the disk; the last end notes the ctime and size that they left. Caller holds no lock. */
+noyield_fn void mapping_disk_begin(struct mapping *m);
+noyield_fn void mapping_disk_end(struct mapping *m);
+/* Move the shown times and, if larger, the size: a client's change. */
+noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
+
+/* stage.c */
+/*
+ * Clear [start, end) (unit aligned) of folios: what lies across is split, memory under way stays with its run. The oldest number of dirty bytes
+ * that went and were not under way, or 0. -ENOMEM through *error: nothing changed.
+ */
+noyield_fn uint64_t mapping_punch_locked(struct mapping *m, uint64_t start, uint64_t end, bool *unstable, int *error);
+/* The owned, private folio of the unit at `start`, made from what is there, or claimed. NULL: no memory. */
+noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t start);
+
+/* fill.c: give the owned unit at `start` its missing bytes below the end of file: zeros past disk_size, the device's otherwise. 0 or -errno. */
+fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);
+/* Can be written as it is: every byte below the end of file is known. */
+noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f);
+/* Fill all half-written dirty units staged up to target, side by side. True: there were any. */
+fiber_fn bool fill_round(struct mapping *m, uint64_t target);
+
+/* run.c */
+struct run {
+	struct mapping *mapping;
+	uint64_t id, start, end;
+	unsigned count;
+	bool growing;                     /* ends past disk_size */
+	struct iovec *iov;
+	struct buf **hold;
+};
+
+/* The next run at or after *cursor of units staged up to target; NULL: none. Moves the cursor. Marks its folios as under way. */
+noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target);
+/* Write, account, free. */
+fiber_fn void run_write(struct run *r);
+/* The unit with the logical end of file in it, if dirty with a number up to target: its dirty bytes through the page cache. True: it was. */
+fiber_fn bool run_write_tail(struct mapping *m, uint64_t target);
+/* Begin and end of a flusher's child (a run, a fill): the flusher waits until fewer than `below` are left. */
+noyield_fn void run_ended(struct mapping *m);
+fiber_fn void run_wait(struct mapping *m, unsigned below);
+
+/* flusher.c */
+/* Start the flusher unless it runs. Caller holds no lock and a reference to the owner. */
+noyield_fn void mapping_kick(struct mapping *m);
+/* A write of [start, end) failed: tell the round's waiters, remember for the others. True: the error's class keeps the data. */
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, bool unstable, int error);
+noyield_fn bool error_keeps_data(int error);
+
+/* budget.c */
+extern struct cache_config cache_limits;
+noyield_fn void cache_add_mapping(struct mapping *m);
+noyield_fn void cache_del_mapping(struct mapping *m);
+noyield_fn void cache_dirty_add(int64_t bytes);
+noyield_fn bool cache_dirty_over(void);
+/* Park until some dirty data has gone. */
+fiber_fn void cache_dirty_wait(void);
+noyield_fn bool cache_kept_add(int64_t bytes);  /* false: over the bound (and nothing added) */
+noyield_fn void cache_kept_sub(int64_t bytes);
+
+#endif

@@ -1,0 +1,59 @@
+/* iocache/read.c - READ sees what is in hand. The reader holds its range shared, so no WRITE changes it; the flusher may still clean and drop. */
+#include "iocache/mapping_impl.h"
+
+#include "runtime/buf.h"
+
+fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end)
+{
+	fiber_rangelock_lock(&m->ranges, hold, align_down(start, m->unit), align_up(end, m->unit), RANGE_SHARED);
+}
+
+noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold)
+{
+	fiber_rangelock_unlock(&m->ranges, hold);
+}
+
+struct collector {
+	uint64_t start, end;
+	struct mapping_piece *piece;
+	unsigned count, max;
+};
+
+/* Add f's bytes [a, b), as far as they are wanted. False: no place. */
+static bool add_piece(struct collector *c, const struct folio *f, uint64_t a, uint64_t b)
+{
+	a = max_u64(a, c->start);
+	b = min_u64(b, c->end);
+	if (a >= b)
+		return true;
+	if (c->count == c->max)
+		return false;
+	c->piece[c->count++] = (struct mapping_piece){ .start = a, .end = b, .data = f->data + (a - f->start), .buf = buf_get(f->buf) };
+	return true;
+}
+
+static bool add_folio(struct collector *c, const struct folio *f)
+{
+	if (f->adopted)
+		return add_piece(c, f, f->start, folio_end(f));
+	for (uint32_t i = 0; i < f->valid.count; i++)
+		if (!add_piece(c, f, f->start + f->valid.range[i].start, f->start + f->valid.range[i].end))
+			return false;
+	return true;
+}
+
+noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t end, struct mapping_piece *piece, unsigned max)
+{
+	struct collector c = { .start = start, .end = end, .piece = piece, .max = max };
+	bool fits = true;
+
+	leaf_lock(&m->lock);
+	for (struct folio *f = mapping_first_locked(m, start); fits && f && f->start < end; f = mapping_next_locked(f))
+		fits = add_folio(&c, f);
+	leaf_unlock(&m->lock);
+	if (fits)
+		return (int)c.count;
+	while (c.count)
+		buf_put(c.piece[--c.count].buf);
+	return -E2BIG;
+}

@@ -1,0 +1,224 @@
+/*
+ * iocache/run.c - runs: the longest contiguous stretch of dirty units leaves as one vectored O_DIRECT write. (WRITE_PATH 1b.2, 1b.3, 1b.6, 1b.8, 5.1)
+ *
+ * A run takes whole units only: adopted middles, and edges whose bytes are all known. Its memory cannot change (iocache/folio.h). The unit that the
+ * file's logical end lies in is no whole unit: writing it O_DIRECT would make the file longer than it is, for everybody to see. Its dirty bytes go through the
+ * page cache, after the runs, and the next run that covers it replaces it there. Where the file grows, one run at a time, in ascending order: what
+ * a power cut leaves is then never a size that data did not reach.
+ */
+#include "iocache/mapping_impl.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "runtime/buf.h"
+#include "runtime/counter.h"
+#include "runtime/io.h"
+#include "runtime/log.h"
+
+enum { RUN_IOV_MAX = IOV_MAX };
+
+COUNTER_DEFINE(runs, "write.runs");
+COUNTER_DEFINE(run_bytes, "write.run_bytes");
+COUNTER_DEFINE(runs_failed, "write.runs_failed");
+COUNTER_DEFINE(tails, "write.tails");
+
+noyield_fn void run_ended(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	m->runs_in_flight--;
+	fiber_cond_signal_locked(&m->run_ended);
+	leaf_unlock(&m->lock);
+}
+
+fiber_fn void run_wait(struct mapping *m, unsigned below)
+{
+	leaf_lock(&m->lock);
+	while (m->runs_in_flight >= below)
+		fiber_cond_wait(&m->run_ended, &m->lock, "runs in flight");
+	leaf_unlock(&m->lock);
+}
+
+static bool can_go(const struct mapping *m, const struct folio *f, uint64_t target)
+{
+	return f->dirty_seq && f->dirty_seq <= target && !f->run && folio_end(f) <= m->size && !fill_is_needed_locked(m, f);
+}
+
+static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint64_t target)
+{
+	struct folio *f = mapping_first_locked(m, cursor);
+
+	while (f && !can_go(m, f, target))
+		f = mapping_next_locked(f);
+	return f;
+}
+
+/* How many folios from `first` on are contiguous and can go together. */
+static unsigned count_stretch(struct mapping *m, struct folio *first, uint64_t target)
+{
+	uint64_t end = first->start;
+	unsigned n = 0;
+
+	for (struct folio *f = first; f && n < RUN_IOV_MAX; f = mapping_next_locked(f), n++) {
+		if (f->start != end || !can_go(m, f, target))
+			break;
+		if (n && folio_end(f) - first->start > cache_limits.run_bytes_max)
+			break;
+		end = folio_end(f);
+	}
+	return n;
+}
+
+static struct run *run_alloc(struct mapping *m, unsigned count)
+{
+	struct run *r = malloc(sizeof *r + count * (sizeof *r->iov + sizeof *r->hold));
+
+	ASSERT(r);
+	*r = (struct run){ .mapping = m, .id = ++m->next_run, .count = count };
+	r->iov = (struct iovec *)(r + 1);
+	r->hold = (struct buf **)(r->iov + count);
+	return r;
+}
+
+noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target)
+{
+	struct folio *f = first_that_can_go(m, *cursor, target);
+	struct run *r;
+
+	if (!f)
+		return NULL;
+	r = run_alloc(m, count_stretch(m, f, target));
+	r->start = r->end = f->start;
+	for (unsigned i = 0; i < r->count; i++, f = mapping_next_locked(f)) {
+		r->iov[i] = (struct iovec){ .iov_base = f->data, .iov_len = f->len };
+		r->hold[i] = buf_get(f->buf);
+		r->end += f->len;
+		f->run = r->id;
+		f->dirty_seq = 0;
+	}
+	r->growing = r->end > m->disk_size;
+	*cursor = r->end;
+	m->runs_in_flight++;
+	return r;
+}
+
+/* The folio's run has ended without it. */
+static void folio_failed(struct mapping *m, struct folio *f, bool keep)
+{
+	if (!keep || !f->unstable) {
+		mapping_remove_locked(m, f);
+		return;
+	}
+	f->run = 0;
+	f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
+}
+
+static bool any_unstable(struct mapping *m, uint64_t id, uint64_t start, uint64_t end)
+{
+	for (struct folio *f = mapping_first_locked(m, start); f && f->start < end; f = mapping_next_locked(f))
+		if (f->run == id && f->unstable)
+			return true;
+	return false;
+}
+
+/* Run `id` has put [start, done) on the device, and failed from there to end unless done == end. */
+static void complete_locked(struct mapping *m, uint64_t id, uint64_t start, uint64_t done, uint64_t end, int error)
+{
+	bool keep = false;
+	struct folio *f, *next;
+
+	m->unsynced = done > start ? UNSYNCED_DATA : m->unsynced;
+	m->unsynced_unstable |= any_unstable(m, id, start, done);
+	m->disk_size = done > start ? max_u64(m->disk_size, done) : m->disk_size;
+	if (done < end) {
+		counter_add(&runs_failed, 1);
+		keep = mapping_fail_locked(m, done, end, any_unstable(m, id, align_down(done, m->unit), end), error);
+	} else {
+		m->stalled_since_ns = 0;
+	}
+	for (f = mapping_first_locked(m, start); f && f->start < end; f = next) {
+		next = mapping_next_locked(f);
+		if (f->run != id)
+			continue;
+		if (min_u64(folio_end(f), end) <= done)
+			mapping_clean_locked(m, f);
+		else
+			folio_failed(m, f, keep);
+	}
+}
+
+fiber_fn void run_write(struct run *r)
+{
+	struct mapping *m = r->mapping;
+	int error = 0;
+	size_t written = io_pwritev_all(m->config.direct_fd, r->iov, r->count, r->start, 0, &error);
+
+	counter_add(&runs, 1);
+	counter_add(&run_bytes, (int64_t)written);
+	TRACE(TRACE_WRITE, "run", "%p [%llu, %llu) %u pieces: %zu %d", (void *)m, (unsigned long long)r->start, (unsigned long long)r->end, r->count, written, error);
+	leaf_lock(&m->lock);
+	complete_locked(m, r->id, r->start, r->start + written, r->end, error);
+	leaf_unlock(&m->lock);
+	for (unsigned i = 0; i < r->count; i++)
+		buf_put(r->hold[i]);
+	free(r);
+	run_ended(m);
+}
+
+/* The dirty tail unit, marked as under way; its dirty ranges, cut at the end of file, in *dirty. NULL: none. */
+static struct folio *take_tail_locked(struct mapping *m, uint64_t target, uint64_t id, struct byteset *dirty)
+{
+	uint64_t start = align_down(m->size, m->unit);
+	struct folio *f = m->size % m->unit ? mapping_find_locked(m, start) : NULL;
+
+	if (!f || f->run || !f->dirty_seq || f->dirty_seq > target)
+		return NULL;
+	ASSERT(!f->adopted);
+	*dirty = f->dirty;
+	byteset_clip(dirty, (uint32_t)(m->size - start));
+	f->run = id;
+	f->dirty_seq = 0;
+	return f;
+}
+
+/* Where the writing of those ranges ended, as a byte of the file. */
+static uint64_t write_ranges(struct mapping *m, uint64_t start, uint8_t *data, const struct byteset *dirty, int *error)
+{
+	uint64_t done = start;
+
+	*error = 0;
+	for (uint32_t i = 0; i < dirty->count && !*error; i++) {
+		struct iovec iov = { .iov_base = data + dirty->range[i].start, .iov_len = dirty->range[i].end - dirty->range[i].start };
+		uint64_t from = start + dirty->range[i].start;
+
+		done = from + io_pwritev_all(m->config.buffered_fd, &iov, 1, from, 0, error);
+	}
+	return done;
+}
+
+fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
+{
+	struct byteset dirty;
+	int error;
+
+	leaf_lock(&m->lock);
+	uint64_t id = ++m->next_run;
+	struct folio *f = take_tail_locked(m, target, id, &dirty);
+	if (!f) {
+		leaf_unlock(&m->lock);
+		return false;
+	}
+	uint64_t start = f->start, end = start + byteset_hull(&dirty).end;
+	struct buf *hold = buf_get(f->buf);
+	uint8_t *data = f->data;
+	leaf_unlock(&m->lock);
+
+	counter_add(&tails, 1);
+	uint64_t done = write_ranges(m, start, data, &dirty, &error);
+	leaf_lock(&m->lock);
+	complete_locked(m, id, start, done, end, error);
+	leaf_unlock(&m->lock);
+	buf_put(hold);
+	return true;
+}

@@ -1,0 +1,92 @@
+/*
+ * iocache/truncate.c - the size changes by a client's wish, or the file goes. (WRITE_PATH 1.13, 2.8, 5.9)
+ *
+ * The whole file is locked: no WRITE enters. What lies past the new size leaves the mapping first, so no round that begins from then on writes it; the rest
+ * goes to the device; only then is the size set there. A round that was under way has ended by then too, so nothing lands after the cut.
+ */
+#include "iocache/mapping_impl.h"
+
+#include "runtime/buf.h"
+#include "runtime/io.h"
+
+/* The unit that the new end of file lies in keeps its bytes below it only. */
+static int cut_unit_locked(struct mapping *m, uint64_t size)
+{
+	uint64_t start = align_down(size, m->unit);
+	uint32_t keep = (uint32_t)(size - start);
+	struct folio *f = keep ? mapping_find_locked(m, start) : NULL;
+
+	if (!f)
+		return 0;
+	f = mapping_own_unit_locked(m, start);
+	if (!f)
+		return -ENOMEM;
+	byteset_clip(&f->valid, keep);
+	byteset_clip(&f->written, keep);
+	byteset_clip(&f->dirty, keep);
+	f->mark = false;
+	if (!f->dirty.count)
+		mapping_remove_locked(m, f);
+	return 0;
+}
+
+static int cut_locked(struct mapping *m, uint64_t size)
+{
+	uint64_t keep_end = align_up(size, m->unit);
+	bool unstable;
+	int error = 0;
+
+	if (size >= m->size)
+		return 0;
+	error = cut_unit_locked(m, size);
+	if (!error)
+		mapping_punch_locked(m, keep_end, UINT64_MAX - m->unit + 1, &unstable, &error);
+	if (!error)
+		m->size = size;
+	return error;
+}
+
+static int set_disk_size(struct mapping *m, uint64_t size)
+{
+	mapping_disk_begin(m);
+	int error = io_ftruncate(m->config.buffered_fd, size);
+	mapping_disk_end(m);
+	leaf_lock(&m->lock);
+	mapping_drop_kept_locked(m);
+	m->size = error ? m->disk_size : size;
+	m->unsynced = UNSYNCED_DATA;
+	if (!error)
+		mapping_touch_locked(m, size);
+	leaf_unlock(&m->lock);
+	return error;
+}
+
+fiber_fn int mapping_truncate(struct mapping *m, uint64_t size)
+{
+	struct range_hold hold;
+
+	fiber_rangelock_lock(&m->ranges, &hold, 0, UINT64_MAX, RANGE_EXCLUSIVE);
+	leaf_lock(&m->lock);
+	int error = cut_locked(m, size);
+	leaf_unlock(&m->lock);
+	if (!error)
+		error = mapping_writeout(m);
+	if (!error)
+		error = set_disk_size(m, size);
+	fiber_rangelock_unlock(&m->ranges, &hold);
+	return error;
+}
+
+fiber_fn void mapping_discard(struct mapping *m)
+{
+	struct range_hold hold;
+	struct folio *f, *next;
+
+	fiber_rangelock_lock(&m->ranges, &hold, 0, UINT64_MAX, RANGE_EXCLUSIVE);
+	leaf_lock(&m->lock);
+	RB_FOREACH_SAFE(f, folio_tree, &m->folios, next)
+		mapping_remove_locked(m, f);
+	leaf_unlock(&m->lock);
+	fiber_rangelock_unlock(&m->ranges, &hold);
+	mapping_kick(m); /* a reference that dirty data held is put at its end */
+}
