@@ -83,7 +83,7 @@ static void round_sync(struct mapping *m, const struct round *r)
 	if (r->how == MAPPING_WRITTEN || had == SYNCED || (data_only && had == UNSYNCED_TIMES))
 		return;
 	counter_add(&syncs, 1);
-	int error = io_fsync(m->config.direct_fd, data_only ? IO_FSYNC_DATA : 0);
+	int error = io_fsync(m->config.buffered_fd, data_only ? IO_FSYNC_DATA : 0);
 	leaf_lock(&m->lock);
 	m->unsynced = data_only && !error ? UNSYNCED_TIMES : SYNCED;
 	if (error)
@@ -329,7 +329,6 @@ fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uin
 		mapping_kick(m);
 		cache_dirty_wait();
 	}
-	w->error = error;
 	if (!error)
 		fiber_rangelock_lock(&m->ranges, &w->hold, align_down(offset, m->unit), align_up(offset + len, m->unit), RANGE_EXCLUSIVE);
 	return error;

@@ -40,6 +40,7 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	TAILQ_INIT(&m->sync_waiters);
 	fiber_cond_init(&m->run_ended);
 	m->size = m->disk_size = config->size;
+	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;
 	cache_add_mapping(m);
 	return m;
@@ -253,12 +254,13 @@ static struct timespec timespec_of(struct statx_timestamp t)
 noyield_fn void mapping_disk_end(struct mapping *m)
 {
 	struct statx stx;
-	int err = io_fstatx(m->config.direct_fd, STATX_CTIME | STATX_SIZE, &stx);
+	int err = io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx);
 
 	leaf_lock(&m->lock);
 	ASSERT(m->disk_busy > 0);
 	m->disk_busy--;
 	if (!err) {
+		m->disk_mtime = timespec_of(stx.stx_mtime);
 		m->disk_ctime = timespec_of(stx.stx_ctime);
 		m->disk_size = stx.stx_size;
 	}
@@ -285,6 +287,7 @@ static void take_over(struct mapping *m, const struct statx *stx)
 {
 	counter_add(&foreign_changes, 1);
 	mapping_drop_kept_locked(m);
+	m->disk_mtime = timespec_of(stx->stx_mtime);
 	m->disk_ctime = timespec_of(stx->stx_ctime);
 	m->disk_size = stx->stx_size;
 	m->size = max_u64(stx->stx_size, dirty_end(m));
@@ -293,7 +296,14 @@ static void take_over(struct mapping *m, const struct statx *stx)
 	m->overlay = !later_than(m->disk_ctime, m->shown_ctime);
 	if (m->overlay)
 		m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);
-	m->shown_mtime = timespec_of(stx->stx_mtime);
+	m->shown_mtime = m->disk_mtime;
+}
+
+noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr)
+{
+	attr->size = m->size;
+	attr->ctime = m->overlay ? m->shown_ctime : m->disk_ctime;
+	attr->mtime = m->overlay ? m->shown_mtime : m->disk_mtime;
 }
 
 noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct mapping_attr *attr)
@@ -303,8 +313,6 @@ noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct 
 	leaf_lock(&m->lock);
 	if (!m->disk_busy && (ctime.tv_sec != m->disk_ctime.tv_sec || ctime.tv_nsec != m->disk_ctime.tv_nsec))
 		take_over(m, stx);
-	attr->size = m->size;
-	attr->ctime = m->overlay ? m->shown_ctime : ctime;
-	attr->mtime = m->overlay ? m->shown_mtime : timespec_of(stx->stx_mtime);
+	mapping_attr_locked(m, attr);
 	leaf_unlock(&m->lock);
 }

@@ -36,7 +36,7 @@ void cache_fini(void);
 noyield_fn int cache_start(void);
 
 struct mapping_config {
-	int direct_fd;            /* O_DIRECT */
+	int direct_fd;            /* O_DIRECT; -1: the file has no direct I/O, only mapping_write_through() is used (block is 0 then) */
 	int buffered_fd;          /* the same file through the kernel's page cache: for the open tail block */
 	uint32_t block;           /* dio_offset_align, 512...65536 */
 	uint64_t size;            /* i_size now */
@@ -56,12 +56,18 @@ noyield_fn bool mapping_is_idle(struct mapping *m);
 noyield_fn uint32_t mapping_unit(const struct mapping *m);
 noyield_fn uint64_t mapping_size(struct mapping *m);
 
+/* Attributes as clients see them (WRITE_PATH 1.12). */
+struct mapping_attr {
+	uint64_t size;
+	struct timespec mtime, ctime;
+};
+
 /* One WRITE on its way into the mapping; on the caller's stack. */
 struct mapping_write {
 	struct range_hold hold;
 	uint64_t start, end;
 	uint64_t seq;             /* out: what mapping_sync() waits for */
-	int error;                /* out of begin: an error sticks to the file and is reported here, once */
+	struct mapping_attr before, after; /* out: the attributes that the WRITE changed, taken atomically with it */
 };
 
 /*
@@ -79,9 +85,11 @@ struct mapping_payload {
 
 /*
  * Take in the payload: aligned middle adopted (if data is congruent to the offset modulo PAGE_BYTES, copied otherwise: counted), ends into edge units.
- * Size, times and change of the file move here. On success m->seq is set and the flusher is on its way. -errno: nothing was taken in.
+ * Size, times and change of the file move here. On success w->seq is set and the flusher is on its way. -errno: nothing was taken in.
  */
 fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const struct mapping_payload *payload);
+/* The same through the kernel's page cache: buffered mode. What is staged of the range goes to the disk first. On return the bytes are in the page cache. */
+fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, const struct mapping_payload *payload);
 noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w);
 
 enum mapping_sync_how {
@@ -120,12 +128,6 @@ struct mapping_piece {
 fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end);
 noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t end, struct mapping_piece *piece, unsigned max);
 noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold);
-
-/* Attributes as clients see them (WRITE_PATH 1.12). */
-struct mapping_attr {
-	uint64_t size;
-	struct timespec mtime, ctime;
-};
 
 /*
  * What statx says of the file now, corrected for what is staged or was flushed by us. A change that was not ours is noticed here: clean units

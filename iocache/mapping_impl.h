@@ -50,7 +50,7 @@ struct mapping {
 	uint64_t disk_size;               /* i_size as far as our own writes and looks know */
 	bool overlay;                     /* shown_* stand for the disk's times */
 	struct timespec shown_mtime, shown_ctime;
-	struct timespec disk_ctime;       /* as our last operation left it */
+	struct timespec disk_mtime, disk_ctime; /* as our last operation left it */
 	uint64_t stage_seq;               /* number of the last stage */
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
@@ -94,6 +94,8 @@ noyield_fn void mapping_disk_begin(struct mapping *m);
 noyield_fn void mapping_disk_end(struct mapping *m);
 /* Move the shown times and, if larger, the size: a client's change. */
 noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
+/* What clients see now, as of the last look at the disk. */
+noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr);
 
 /* stage.c */
 /*

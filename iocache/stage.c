@@ -236,19 +236,29 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 	for (int i = 0; i < 2; i++)
 		if (edge[i])
 			write_edge(m, edge[i], s->edge[i].start, s->edge[i].end, p->data + (s->edge[i].start - w->start), w->seq, p->unstable);
+	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, w->end);
+	mapping_attr_locked(m, &w->after);
 	return 0;
 }
 
-/* No memory for an edge: what is in hand goes to the disk, then this WRITE through the page cache; it is not failed for our poverty. (2.9) */
-static int stage_write_through(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p)
+static bool is_empty(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool empty = RB_EMPTY(&m->folios);
+	leaf_unlock(&m->lock);
+	return empty;
+}
+
+/* Also when there is no memory for an edge: a WRITE is not failed for our poverty. (2.9) */
+fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p)
 {
 	struct iovec iov = { .iov_base = p->data, .iov_len = p->len };
 	bool unstable;
 	int error;
 
 	counter_add(&write_through, 1);
-	error = mapping_writeout(m);
+	error = is_empty(m) ? 0 : mapping_writeout(m);
 	if (error)
 		return error;
 	leaf_lock(&m->lock);
@@ -263,7 +273,9 @@ static int stage_write_through(struct mapping *m, struct mapping_write *w, const
 	m->unsynced = UNSYNCED_DATA;
 	m->unsynced_unstable |= p->unstable;
 	w->seq = ++m->stage_seq;
+	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, error ? 0 : w->end);
+	mapping_attr_locked(m, &w->after);
 	leaf_unlock(&m->lock);
 	return error;
 }
@@ -278,7 +290,7 @@ fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const str
 	ASSERT(w->end == w->start + p->len && p->len > 0);
 	split_write(m->unit, w->start, w->end, &s);
 	if (s.middle_start < s.middle_end && !(middle = make_middle(&s, w, p)))
-		return stage_write_through(m, w, p);
+		return mapping_write_through(m, w, p);
 	do {
 		leaf_lock(&m->lock);
 		error = stage_locked(m, w, &s, middle, p, &fill);
@@ -290,5 +302,5 @@ fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const str
 		return 0;
 	if (middle)
 		folio_free(middle);
-	return stage_write_through(m, w, p);
+	return mapping_write_through(m, w, p);
 }
