@@ -833,6 +833,29 @@ struct COMMIT3res {
 	};
 };
 
+/* --- codecs: types that procedures share (proto/nfs3_types_xdr.c) --- */
+
+bool xdr_dec_nfs_fh3(struct xdr *x, struct nfs_fh3 *fh);
+bool xdr_dec_nfstime3(struct xdr *x, struct nfstime3 *t);
+bool xdr_dec_ftype3(struct xdr *x, enum ftype3 *type);
+bool xdr_dec_specdata3(struct xdr *x, struct specdata3 *s);
+bool xdr_dec_fattr3(struct xdr *x, struct fattr3 *f);
+bool xdr_dec_post_op_attr(struct xdr *x, struct post_op_attr *a);
+bool xdr_dec_wcc_data(struct xdr *x, struct wcc_data *w);
+bool xdr_dec_post_op_fh3(struct xdr *x, struct post_op_fh3 *p);
+bool xdr_dec_sattr3(struct xdr *x, struct sattr3 *s);
+bool xdr_dec_diropargs3(struct xdr *x, struct diropargs3 *d);
+
+bool xdr_enc_nfs_fh3(struct xdr_out *x, const struct nfs_fh3 *fh);
+bool xdr_enc_nfstime3(struct xdr_out *x, const struct nfstime3 *t);
+bool xdr_enc_specdata3(struct xdr_out *x, const struct specdata3 *s);
+bool xdr_enc_fattr3(struct xdr_out *x, const struct fattr3 *f);
+bool xdr_enc_post_op_attr(struct xdr_out *x, const struct post_op_attr *a);
+bool xdr_enc_wcc_data(struct xdr_out *x, const struct wcc_data *w);
+bool xdr_enc_post_op_fh3(struct xdr_out *x, const struct post_op_fh3 *p);
+bool xdr_enc_sattr3(struct xdr_out *x, const struct sattr3 *s);
+bool xdr_enc_diropargs3(struct xdr_out *x, const struct diropargs3 *d);
+
 /* --- codecs: arguments (proto/nfs3_args_xdr.c). The decoder stops after the arguments; xdr_is_done() says whether bytes are left over. --- */
 
 bool xdr_dec_GETATTR3args(struct xdr *x, struct GETATTR3args *a);
