@@ -458,7 +458,7 @@ Test(nfs3_names, procedures_and_statuses_have_the_rfcs_names)
 	cr_assert_str_eq(nfs3_status_name((struct nfsstat3){ 3 }), "?");
 }
 
-/* The RFC's lists by their numbers, written a second time from the text: section 3.3, the ERRORS of each procedure, without STALE, BADHANDLE and SERVERFAULT. */
+/* The lists of section 3.3 a second time, by number, without STALE, BADHANDLE and SERVERFAULT, which all have. */
 static const struct {
 	uint32_t proc;
 	uint32_t listed[16];
