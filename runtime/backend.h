@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "runtime/base.h"
+#include "runtime/reactor.h"
 
 struct reactor;
 struct reactor_config;
@@ -23,12 +24,19 @@ struct pool_job {
 	const struct cred *cred;        /* NULL: the server's own */
 	void (*done)(struct pool_job *job); /* on the submitting reactor's loop */
 	struct reactor *home;
+	struct reactor_post post;       /* the pool's: carries the job home */
 };
 
 struct backend {
 	const char *name;
+	/* From runtime_init() and runtime_fini(), on the calling thread. */
 	int (*init)(struct reactor *r, const struct reactor_config *config);
 	void (*fini)(struct reactor *r);
+	/* May be NULL. At the begin and end of each runtime_run(), on the reactor's own thread. */
+	int (*start)(struct reactor *r);
+	void (*stop)(struct reactor *r);
+	/* May be NULL. Ask for an early end of everything in flight: the reactor is about to stop. */
+	void (*cancel_all)(struct reactor *r);
 	/* Queue op; it completes later through reactor_complete(op). */
 	void (*submit)(struct reactor *r, struct io_op *op);
 	void (*cancel)(struct reactor *r, struct io_op *op);
@@ -55,6 +63,11 @@ extern const struct backend *backend; /* chosen before runtime_init(); backend_u
 
 /* The backend's way to say that op is final (op->res is set). Reactor loop of the reactor that submitted it. */
 void reactor_complete(struct reactor *r, struct io_op *op);
+/*
+ * Power cut: every fiber of r is dropped where it stands, with timers, hooks and posts, nothing that was in flight completes, and runtime_run()
+ * returns -EPIPE. Called on a fiber it does not return; called on the loop it takes effect when the caller returns to it.
+ */
+void reactor_abandon(struct reactor *r);
 /* Storage for the backend inside the reactor. */
 void *reactor_backend_data(struct reactor *r);
 void reactor_set_backend_data(struct reactor *r, void *data);

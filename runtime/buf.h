@@ -31,7 +31,8 @@ noyield_fn bool buf_is_exclusive(const struct buf *b);
 /* Bytes in referenced bufs now. */
 noyield_fn size_t buf_bytes_in_use(void);
 /*
- * Park the fiber until buf_alloc(len) may succeed again (a put happened), or deadline_ns passes (-ETIMEDOUT).
+ * Park the fiber until buf_alloc(len) may succeed again (a put happened), or deadline_ns passes (-ETIMEDOUT). -ENOMEM: it never
+ * can, the budget is smaller.
  */
 fiber_fn int buf_wait(size_t len, uint64_t deadline_ns);
 

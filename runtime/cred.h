@@ -20,4 +20,11 @@ noyield_fn bool cred_in_group(const struct cred *c, uint32_t gid);
 /* The server's own identity: uid 0, gid 0, no groups. */
 extern const struct cred cred_root;
 
+/*
+ * Make c the file system identity of the calling thread only (raw setfsuid, setfsgid, setgroups). An id that the kernel cannot represent here (-1, or
+ * unmapped in this user namespace) acts as nobody (65534), a group like that is left out. Capabilities follow the kernel's fsuid rule.
+ * -EPERM: the process has no right to do that; the identity is then undefined.
+ */
+pool_fn int cred_assume(const struct cred *c);
+
 #endif

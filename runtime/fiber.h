@@ -44,7 +44,11 @@ fiber_fn void fiber_yield_idle(void);
  */
 fiber_fn void fiber_park(const char *why, const void *where);
 
-/* As above, until clock_mono_ns() >= deadline_ns: -ETIMEDOUT then (the caller must make itself unfindable), 0 if unparked. */
+/*
+ * As above, until clock_mono_ns() >= deadline_ns: -ETIMEDOUT then, 0 if unparked. UINT64_MAX: no deadline. After -ETIMEDOUT the caller must make itself
+ * unfindable; if it finds that a waker on another thread has taken it off the list already, that waker's unpark is on its way and must be
+ * consumed with one more fiber_park(). Wakers therefore unpark before they release the lock of the list. sync.h's conditions do all this.
+ */
 fiber_fn int fiber_park_until(const char *why, const void *where, uint64_t deadline_ns);
 
 /* Wake a parked fiber, from any thread, exactly once per park. */
@@ -57,6 +61,9 @@ fiber_fn void fiber_breathe(void);
 
 /* A 64-bit tag shown in dumps (the xid of the call). */
 noyield_fn void fiber_set_tag(uint64_t tag, const char *what);
+
+/* Most bytes of one stack that any fiber of the calling reactor has used so far; 0 without reactor_config.stack_poison. */
+size_t fiber_stack_high_water(void);
 
 /* Lines "reactor fiber state tag what why where age" of every live fiber of every reactor; taken without stopping them, so a snapshot only. */
 void fiber_dump(FILE *out);

@@ -43,7 +43,7 @@ struct io_op {
 	int fd;
 	const struct iovec *iov; /* READV, WRITEV */
 	unsigned iovcnt;
-	unsigned flags;          /* READV, WRITEV: RWF_*; FSYNC: IO_FSYNC_DATA; RECVMSG, SENDMSG: MSG_*; ACCEPT: SOCK_* ; FALLOCATE: mode */
+	unsigned flags;          /* READV, WRITEV: RWF_*; FSYNC: IO_FSYNC_DATA; RECVMSG, SENDMSG: MSG_* (MSG_NOSIGNAL is implied, MSG_WAITALL a wish); ACCEPT: SOCK_* ; FALLOCATE: mode */
 	uint64_t offset;
 	uint64_t len;            /* FALLOCATE; FTRUNCATE: the size */
 	struct msghdr *msg;      /* RECVMSG, SENDMSG */
@@ -77,6 +77,11 @@ fiber_fn int io_fallocate(int fd, int mode, uint64_t offset, uint64_t len);
 fiber_fn ssize_t io_recvmsg(int fd, struct msghdr *msg, unsigned flags);
 fiber_fn ssize_t io_sendmsg(int fd, struct msghdr *msg, unsigned flags);
 fiber_fn int io_accept(int fd, struct sockaddr_storage *addr, socklen_t *addrlen);
+/* Send or receive all of msg, continuing after short ones (the iov is consumed). Bytes moved; fewer only at the end of stream or with *err = -errno. */
+fiber_fn size_t io_sendmsg_all(int fd, struct msghdr *msg, unsigned flags, int *err);
+fiber_fn size_t io_recvmsg_all(int fd, struct msghdr *msg, unsigned flags, int *err);
+/* Skip `done` bytes of iov: its entries change; empty leading ones are dropped from it. */
+noyield_fn void iov_consume(struct iovec **iov, unsigned *iovcnt, size_t done);
 /* Close without waiting for it. */
 noyield_fn void io_close(int fd);
 noyield_fn int io_shutdown(int fd);

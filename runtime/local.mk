@@ -1,1 +1,34 @@
 # runtime: sources and tests of this folder (included by Makefile.am)
+noinst_LIBRARIES += libruntime.a
+libruntime_a_SOURCES = \
+	runtime/backend.h \
+	runtime/backend_poll.c \
+	runtime/backend_real.c \
+	runtime/backend_real.h \
+	runtime/backend_uring.c \
+	runtime/base.h \
+	runtime/blocking.c \
+	runtime/buf.c \
+	runtime/buf.h \
+	runtime/clock.c \
+	runtime/clock.h \
+	runtime/counter.c \
+	runtime/counter.h \
+	runtime/cred.c \
+	runtime/cred.h \
+	runtime/fault.c \
+	runtime/fault.h \
+	runtime/fiber.c \
+	runtime/fiber.h \
+	runtime/internal.h \
+	runtime/io.c \
+	runtime/io.h \
+	runtime/log.c \
+	runtime/log.h \
+	runtime/pool.c \
+	runtime/pool.h \
+	runtime/reactor.c \
+	runtime/reactor.h \
+	runtime/sync.c \
+	runtime/sync.h \
+	runtime/timer.c

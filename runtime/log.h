@@ -22,6 +22,8 @@ noyield_fn void log_limited(struct log_limit *limit, enum log_level level, const
 /* Trace points: off unless the environment's NFSDIRECT_TRACE lists their group ("cache,write" or "all"); a branch on a flag otherwise. */
 enum trace_group { TRACE_CACHE = 1, TRACE_WRITE = 2, TRACE_READ = 4, TRACE_RPC = 8, TRACE_FILE = 16, TRACE_RUNTIME = 32, TRACE_ACCESS = 64 };
 extern unsigned trace_mask;
+/* Take the mask from the list's text; groups that it does not know are said in the log. runtime_init() does it with the environment's. */
+void trace_parse(const char *groups);
 noyield_fn void trace_emit(const char *point, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define TRACE(group, point, ...) ((trace_mask & (group)) ? trace_emit((point), __VA_ARGS__) : (void)0)
 

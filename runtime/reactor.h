@@ -17,23 +17,26 @@ struct backend;
 
 struct reactor_config {
 	unsigned reactors;       /* 0: one per CPU; the simulated backend: always 1 */
-	unsigned fibers;         /* call slots per reactor, all mapped at start */
+	unsigned fibers;         /* call slots per reactor, all mapped at start; 0: 512 */
 	unsigned stack_bytes;    /* 0: 128 KiB */
 	unsigned ring_entries;   /* 0: 1024 */
 	unsigned pool_threads;   /* 0: 8 */
 	unsigned no_features;    /* RING_NO_*: pretend that the kernel lacks these; each has a fallback */
+	bool stack_poison;       /* fill the stacks, so that fiber_stack_high_water() can tell how much was used (debugging: touches all of them) */
 };
 
 enum {
 	RING_NO_DEFER_TASKRUN = 1, /* nor SINGLE_ISSUER */
 	RING_NO_FTRUNCATE = 2,     /* through the pool */
-	RING_NO_SENDMSG_WAITALL = 4,
+	RING_NO_SENDMSG_WAITALL = 4, /* MSG_WAITALL is ignored: sends and receives may be short, and their callers go on */
 	RING_NO_URING = 8,         /* every operation through the pool and poll: for kernels and containers that forbid the ring */
 };
 
 /*
- * Start the process's reactors and pool. start(arg, index) runs as the first fiber of each. 0 or -errno; on error nothing is left.
- * runtime_run() returns when runtime_stop() was called and every fiber has ended.
+ * Start the process's reactors and pool (unless pool_init() was called before). SIGPIPE is ignored from here on. start(arg, index) runs as the
+ * first fiber of each reactor; reactor 0 is the thread that calls runtime_run(). 0 or -errno; on error nothing is left.
+ * runtime_run() returns when runtime_stop() was called and every fiber has ended; operations that are still in flight then are cancelled and
+ * completed first (their owners see -ECANCELED). It can be called again after it returned.
  */
 int runtime_init(const struct reactor_config *config);
 int runtime_run(void (*start)(void *arg, unsigned index), void *arg);
@@ -48,7 +51,7 @@ noyield_fn unsigned reactor_count(void);
 
 /* Run fn(arg) on reactor `index`'s loop, outside a fiber; from any thread. `post` is the caller's, queued once at a time. */
 struct reactor_post {
-	STAILQ_ENTRY(reactor_post) link;
+	struct reactor_post *next; /* the reactor's */
 	void (*fn)(struct reactor_post *post);
 };
 noyield_fn void reactor_post(unsigned index, struct reactor_post *post);
@@ -67,6 +70,7 @@ struct timer {
 	uint64_t expires_ns;
 	unsigned heap_index; /* 0: not armed */
 };
+/* Reactor context. */
 noyield_fn void timer_arm(struct timer *t, uint64_t expires_ns);
 noyield_fn void timer_disarm(struct timer *t);
 
