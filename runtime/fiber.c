@@ -131,11 +131,6 @@ static void valgrind_register(struct fiber *f) { }
 #define SHOW(field, value) atomic_store_explicit(&(field), (value), memory_order_relaxed)
 #define LOOK(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
-static void set_live(struct reactor *r, int change)
-{
-	SHOW(r->live, LOOK(r->live) + change);
-}
-
 /* Loop's side. */
 
 static void recycle(struct reactor *r, struct fiber *f)
@@ -145,7 +140,6 @@ static void recycle(struct reactor *r, struct fiber *f)
 	SHOW(f->state, FIBER_FREE);
 	TAILQ_INSERT_HEAD(&r->free, f, link);
 	r->free_count++;
-	set_live(r, -1);
 }
 
 void fiber_run(struct reactor *r, struct fiber *f)
@@ -247,7 +241,6 @@ int fiber_spawn(fiber_main *fn, void *arg, const char *what)
 	}
 	TAILQ_REMOVE(&r->free, f, link);
 	r->free_count--;
-	set_live(r, 1);
 	f->fn = fn;
 	f->arg = arg;
 	f->wake_result = 0;
@@ -440,6 +433,7 @@ int fibers_init(struct reactor *r)
 	r->fibers = calloc(r->fiber_count, sizeof(*r->fibers));
 	if (!r->fibers)
 		return -ENOMEM;
+	r->free_count = r->fiber_count;
 	err = map_stacks(r);
 	if (err) {
 		fibers_fini(r);
@@ -447,13 +441,12 @@ int fibers_init(struct reactor *r)
 	}
 	for (unsigned i = 0; i < r->fiber_count; i++)
 		init_slot(r, i);
-	r->free_count = r->fiber_count;
 	return 0;
 }
 
 void fibers_fini(struct reactor *r)
 {
-	ASSERT(LOOK(r->live) == 0);
+	ASSERT(r->free_count == r->fiber_count);
 	if (r->stacks)
 		munmap(r->stacks, r->stacks_bytes);
 	free(r->fibers);

@@ -75,14 +75,11 @@ struct reactor {
 	void *fake_stack, *tsan;
 	const void *thread_stack;
 	size_t thread_stack_bytes;
-	int error;         /* of backend->start() */
-	bool saw_stopping; /* what the last look at `stopping` said */
 	/* atomic: pushed by any thread, taken by the home reactor */
 	_Alignas(64) struct reactor_post *_Atomic inbox;
 	/* atomic: set by the home reactor around a wait; who clears it nudges. Its partner is the inbox (and `stopping`): store one, then load the other. */
 	_Atomic bool sleeping;
 	/* atomic: written at home, read by all when stopping */
-	_Atomic unsigned live;
 	_Atomic bool quiet;
 };
 

@@ -32,3 +32,8 @@ libruntime_a_SOURCES = \
 	runtime/sync.c \
 	runtime/sync.h \
 	runtime/timer.c
+
+check_PROGRAMS += tests/unit/runtime_fiber_test
+TESTS += tests/unit/runtime_fiber_test
+tests_unit_runtime_fiber_test_SOURCES = tests/unit/runtime_fiber_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_fiber_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)

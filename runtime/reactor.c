@@ -128,6 +128,11 @@ static void run_hooks(struct reactor *r)
 	}
 }
 
+static unsigned fibers_live(const struct reactor *r)
+{
+	return r->fiber_count - r->free_count;
+}
+
 static uint64_t may_wait_ns(struct reactor *r)
 {
 	uint64_t now;
@@ -149,7 +154,7 @@ static void wait_for_work(struct reactor *r)
 		return;
 	}
 	r->sleeping = true;
-	if (r->inbox || stopping != r->saw_stopping || finished)
+	if (r->inbox || finished || (stopping && !r->quiet && !fibers_live(r)))
 		timeout_ns = 0;
 	backend->poll(r, timeout_ns);
 	atomic_store_explicit(&r->sleeping, false, memory_order_relaxed);
@@ -226,10 +231,11 @@ static bool is_over(struct reactor *r)
 {
 	if (r->abandoned)
 		return true;
-	r->saw_stopping = stopping;
-	if (!r->saw_stopping || atomic_load_explicit(&r->live, memory_order_relaxed) || !STAILQ_EMPTY(&r->hooks))
+	if (!stopping)
 		return false;
-	r->quiet = true;
+	r->quiet = !fibers_live(r) && STAILQ_EMPTY(&r->hooks);
+	if (!r->quiet)
+		return false;
 	if (!finished && !all_quiet())
 		return false;
 	finished = true;
@@ -297,7 +303,6 @@ static void *reactor_main(void *arg)
 	reactor_here = r;
 	fibers_enter_thread(r);
 	r->now_ns = clock_mono_ns();
-	r->saw_stopping = false;
 	r->quiet = false;
 	err = backend->start ? backend->start(r) : 0;
 	if (err)
