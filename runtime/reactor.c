@@ -209,9 +209,9 @@ static void refill_ready(struct reactor *r)
 static void turn(struct reactor *r)
 {
 	run_ready(r);
-	run_hooks(r);
 	if (r->abandoned)
 		return;
+	run_hooks(r);
 	wait_for_work(r);
 	if (r->abandoned)
 		return;
