@@ -50,6 +50,7 @@ struct export {
 	bool present;       /* the rest is set */
 	bool local_fs;      /* attributes of an open file come from memory: not FUSE, NFS, CIFS ... */
 	bool one_sync;      /* one fsync makes every earlier change of the file system's metadata durable (a single ordered journal) */
+	bool private_mount; /* mount_fd lies on a copy of the mount that is only ours */
 	uint32_t fs_magic;  /* statfs f_type */
 	uint64_t id;        /* stable: hash of the file system's identity and the root's kernel handle; first in handles */
 	uint64_t fsid;      /* stable file system identity as fattr3.fsid */
@@ -69,7 +70,10 @@ int export_table_add_file(struct export_table *t, const char *path, char *errbuf
 /* The command line's 'PATH(options)' or 'PATH': every client; begins with rw,insecure,sync,root_squash instead of exports(5)'s ro,secure. */
 int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf, size_t errlen);
 void export_table_free(struct export_table *t);
-/* Make t the current table (takes it over); the old one goes when its last view does. Fills ids, fds and root handles of what is present. */
+/*
+ * Make t the current table and take it over; of the old one views and open files keep what they hold. Fills ids, descriptors and root handles of what is present.
+ * -EOPNOTSUPP: a file system has no usable handles; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
+ */
 pool_fn int export_table_install(struct export_table *t);
 /* Forget the current table: at the end, when every view was put. */
 void export_table_fini(void);
@@ -77,7 +81,7 @@ void export_table_fini(void);
 noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
 
 /*
- * The view of the export that `path` names (MNT; exact match after normalising slashes, or a directory below an export: then *below points at the rest) for
+ * The view of the export that `path` names (MNT; exact match after normalising slashes, or a directory below an export: then *below points at the rest, "" otherwise) for
  * a client address. -ENOENT: no such export; -EACCES: not for this client; -ESTALE: absent now; -EAGAIN: whether it is for this client depends on the
  * client's name, which is not known yet: call export_resolve() and try again. Caller puts the view.
  */

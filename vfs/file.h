@@ -30,7 +30,7 @@ struct vfs_file {
 	pthread_mutex_t dir_mutex;
 	/* one SETATTR at a time: ctime guard, change and attributes belong together; taken before open_mutex */
 	struct fiber_mutex setattr_mutex;
-	/* atomic: counts changes of data or size by this server, before and after each, so that SETATTR knows whether its wcc is its own */
+	/* atomic: changes of data or size by this server: begun ones above bit 32, running ones below; so SETATTR knows whether its wcc is its own */
 	_Atomic uint64_t data_changes;
 
 	/* protected by open_mutex; immutable once set, until the last put */
@@ -43,12 +43,13 @@ struct vfs_file {
 
 	/* protected by the cache's lock */
 	unsigned refs;
+	unsigned mapping_refs;     /* those of the above that the mapping holds */
 	bool removed;              /* no links left: goes with its last reference */
 	void *acl;                 /* not local_fs: system.posix_acl_access as of the last vfs_getattr(), or NULL */
 	size_t acl_len;
 	TAILQ_ENTRY(vfs_file) lru;
 	TAILQ_ENTRY(vfs_file) hash;
-	uint64_t last_used_ns;
+	uint64_t last_used_ns, flushed_ns;
 };
 
 /* files_max bounds open vfs_files, unreferenced included (each has up to three descriptors); -EMFILE or -ENFILE from the kernel evict and retry. */
@@ -67,6 +68,13 @@ noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh);
 fiber_fn int vfs_file_open_io(struct vfs_file *file);
 /* NULL while I/O was never opened. */
 noyield_fn struct mapping *vfs_file_mapping(const struct vfs_file *file);
+/*
+ * The ACL kept for a file that is not on a local file system, where fetching it could wait: set (memory taken over, NULL: none) when attributes are fetched.
+ * copy: its length, 0: none, -ERANGE: larger than size.
+ */
+noyield_fn void vfs_file_acl_set(struct vfs_file *file, void *acl, size_t len);
+noyield_fn ssize_t vfs_file_acl_copy(const struct vfs_file *file, void *acl, size_t size);
+#define VFS_CHANGE_BEGUN ((uint64_t)1 << 32) /* one begun change in data_changes */
 /* Bracket a change of data or size that a client asked for. */
 noyield_fn void vfs_file_change_begin(struct vfs_file *file);
 noyield_fn void vfs_file_change_end(struct vfs_file *file);

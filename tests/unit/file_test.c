@@ -1,0 +1,366 @@
+/* tests/unit/file_test.c - the open-file cache: one file per handle, its bounds, what makes a file leave it, and the descriptors for I/O. */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "runtime/buf.h"
+#include "runtime/counter.h"
+#include "runtime/fiber.h"
+#include "tests/unit/vfs_harness.h"
+#include "vfs/attr.h"
+#include "vfs/data.h"
+#include "vfs/export.h"
+#include "vfs/fh.h"
+#include "vfs/file.h"
+
+enum { FILES_MAX = 256 }; /* the harness's */
+
+static void make_file(const char *path)
+{
+	const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0644);
+
+	ASSERT(fd >= 0);
+	close(fd);
+}
+
+static void handle_of(const char *path, struct vfs_fh *fh)
+{
+	const int fd = open(path, O_PATH | O_NOFOLLOW);
+
+	ASSERT(fd >= 0);
+	ASSERT(vfs_fh_from_fd(harness_view()->export->id, fd, fh) == 0);
+	close(fd);
+}
+
+static struct vfs_file *file_at(const char *path)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *file;
+	struct vfs_fh fh;
+
+	handle_of(path, &fh);
+	ASSERT(vfs_file_get(&call, &fh, &file) == 0);
+	return file;
+}
+
+static void wait_closed(int64_t closed)
+{
+	for (unsigned i = 0; i < 100000 && counter_value("file.closed") < closed; i++)
+		fiber_sleep_ns(100000);
+	ASSERT(counter_value("file.closed") >= closed);
+}
+
+#define ON(fs, name, options) \
+	Test(file, name##_##fs) \
+	{ \
+		scratch_begin(); \
+		scratch_fs(#fs); \
+		vfs_harness_run(options, name); \
+	}
+
+enum { GETTERS = 8 };
+
+static struct vfs_file *got[GETTERS];
+static unsigned got_count;
+
+static void getter(void *arg)
+{
+	struct vfs_file *file = file_at(SCRATCH_FS "/f");
+
+	got[got_count++] = file;
+}
+
+/* Fibers that ask for a handle at the same time all get one and the same file. */
+static void one_file_per_handle(void)
+{
+	make_file(SCRATCH_FS "/f");
+	for (unsigned i = 0; i < GETTERS; i++)
+		ASSERT(fiber_spawn(getter, NULL, "getter") == 0);
+	while (got_count < GETTERS)
+		fiber_sleep_ns(100000);
+	for (unsigned i = 0; i < GETTERS; i++) {
+		ASSERT(got[i] == got[0]);
+		vfs_file_put(got[i]);
+	}
+	ASSERT(counter_value("file.opened") > 1);
+	wait_closed(counter_value("file.opened") - 1);
+}
+ON(tmpfs, one_file_per_handle, "rw")
+
+static void bad_handles(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_fh fh = harness_view()->export->root_fh, other;
+	struct vfs_file *file, *root = harness_root();
+	int fd = open(SCRATCH_FS, O_PATH);
+
+	fh.data[20] ^= 1;
+	ASSERT(vfs_file_get(&call, &fh, &file) == -EBADF);
+	fh.len = 0;
+	ASSERT(vfs_file_get(&call, &fh, &file) == -EBADF);
+	fh.len = 255;
+	ASSERT(vfs_file_get(&call, &fh, &file) == -EBADF);
+	ASSERT(vfs_fh_from_fd(harness_view()->export->id + 1, fd, &other) == 0);
+	ASSERT(vfs_file_get(&call, &other, &file) == -ESTALE);
+	close(fd);
+	ASSERT(vfs_file_peek(&root->fh) == root);
+	vfs_file_put(root);
+	vfs_file_put(root);
+}
+ON(tmpfs, bad_handles, "rw")
+
+static void path_of(char path[64], unsigned i)
+{
+	snprintf(path, 64, SCRATCH_FS "/f%u", i);
+}
+
+/* More files than the bound: idle ones make room; when none is idle, -EMFILE. */
+static void bound(void)
+{
+	static struct vfs_file *held[FILES_MAX];
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *file;
+	struct vfs_fh fh;
+	char path[64];
+
+	for (unsigned i = 0; i < FILES_MAX + 50; i++) {
+		path_of(path, i);
+		make_file(path);
+		vfs_file_put(file_at(path));
+	}
+	ASSERT(counter_value("file.opened") - counter_value("file.closed") <= FILES_MAX + 50);
+	for (unsigned i = 0; i < FILES_MAX; i++) {
+		path_of(path, i);
+		held[i] = file_at(path);
+	}
+	handle_of(SCRATCH_FS "/f256", &fh);
+	ASSERT(vfs_file_get(&call, &fh, &file) == -EMFILE);
+	vfs_file_put(held[7]);
+	ASSERT(vfs_file_get(&call, &fh, &file) == 0);
+	vfs_file_put(file);
+	for (unsigned i = 0; i < FILES_MAX; i++)
+		if (i != 7)
+			vfs_file_put(held[i]);
+}
+ON(tmpfs, bound, "rw")
+
+/* Out of descriptors: the cache gives back idle ones, and the call succeeds. */
+static void emfile_evicts(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *file;
+	struct rlimit limit;
+	struct vfs_fh fh;
+	char path[64];
+
+	for (unsigned i = 0; i < 100; i++) {
+		path_of(path, i);
+		make_file(path);
+		vfs_file_put(file_at(path));
+	}
+	make_file(SCRATCH_FS "/new");
+	handle_of(SCRATCH_FS "/new", &fh);
+	ASSERT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = dup(0);
+	ASSERT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	ASSERT(close(limit.rlim_cur) == 0);
+	ASSERT(dup(0) == -1 && errno == EMFILE);
+	ASSERT(vfs_file_get(&call, &fh, &file) == 0);
+	ASSERT(vfs_file_open_io(file) == 0);
+	vfs_file_put(file);
+}
+ON(tmpfs, emfile_evicts, "rw")
+
+static void reaped(void)
+{
+	struct vfs_file *root = harness_root(), *file;
+	struct vfs_fh fh;
+	const int64_t closed = counter_value("file.closed");
+
+	make_file(SCRATCH_FS "/f");
+	file = file_at(SCRATCH_FS "/f");
+	fh = file->fh;
+	vfs_file_put(file);
+	vfs_file_reap(1000000000);
+	file = vfs_file_peek(&fh);
+	ASSERT(file);
+	vfs_file_put(file);
+	vfs_file_reap(0);
+	ASSERT(!vfs_file_peek(&fh));
+	ASSERT(vfs_file_peek(&root->fh) == root);
+	wait_closed(closed + 1);
+	vfs_file_put(root);
+	vfs_file_put(root);
+}
+ON(tmpfs, reaped, "rw")
+
+static uint64_t free_bytes(void)
+{
+	struct statfs fs;
+
+	ASSERT(statfs(SCRATCH_FS, &fs) == 0);
+	return (uint64_t)fs.f_bfree * fs.f_bsize;
+}
+
+/* The last link goes while the file is open for I/O: its space comes back with the last reference, and its handle is stale. */
+static void removed_gives_space_back(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	const int64_t closed = counter_value("file.closed");
+	struct vfs_file *file, *other;
+	struct vfs_fh fh;
+	uint64_t before;
+
+	ASSERT(system("head -c 20000000 /dev/zero > " SCRATCH_FS "/f; sync") == 0);
+	before = free_bytes();
+	file = file_at(SCRATCH_FS "/f");
+	fh = file->fh;
+	ASSERT(vfs_file_open_io(file) == 0);
+	ASSERT(unlink(SCRATCH_FS "/f") == 0);
+	vfs_file_removed(&fh);
+	ASSERT(vfs_file_get(&call, &fh, &other) == 0);
+	ASSERT(other == file);
+	vfs_file_put(other);
+	vfs_file_put(file);
+	ASSERT(!vfs_file_peek(&fh));
+	ASSERT(vfs_file_get(&call, &fh, &other) == -ESTALE);
+	wait_closed(closed + 1);
+	for (unsigned i = 0; i < 10000 && free_bytes() < before + 15000000; i++)
+		fiber_sleep_ns(1000000);
+	ASSERT(free_bytes() >= before + 15000000);
+}
+ON(tmpfs, removed_gives_space_back, "rw")
+ON(ext4, removed_gives_space_back, "rw")
+ON(xfs, removed_gives_space_back, "rw")
+
+/* One of two links goes: nothing happens to the file. */
+static void still_linked(void)
+{
+	struct vfs_file *file;
+	struct vfs_fh fh;
+
+	make_file(SCRATCH_FS "/f");
+	ASSERT(link(SCRATCH_FS "/f", SCRATCH_FS "/g") == 0);
+	file = file_at(SCRATCH_FS "/f");
+	fh = file->fh;
+	ASSERT(unlink(SCRATCH_FS "/f") == 0);
+	vfs_file_removed(&fh);
+	vfs_file_put(file);
+	file = vfs_file_peek(&fh);
+	ASSERT(file);
+	vfs_file_put(file);
+}
+ON(tmpfs, still_linked, "rw")
+
+static void open_io_direct(void)
+{
+	struct vfs_file *file, *root = harness_root();
+
+	make_file(SCRATCH_FS "/f");
+	file = file_at(SCRATCH_FS "/f");
+	ASSERT(!vfs_file_mapping(file));
+	ASSERT(vfs_file_open_io(file) == 0);
+	ASSERT(vfs_file_mapping(file));
+	ASSERT(file->direct_fd >= 0 && file->buffered_fd >= 0 && !file->io_read_only);
+	ASSERT(fcntl(file->direct_fd, F_GETFL) & O_DIRECT);
+	ASSERT(!(fcntl(file->direct_fd, F_GETFL) & O_NONBLOCK));
+	ASSERT(!(fcntl(file->buffered_fd, F_GETFL) & (O_DIRECT | O_NONBLOCK)));
+	ASSERT(vfs_file_open_io(root) == -EISDIR);
+	vfs_file_put(file);
+	vfs_file_put(root);
+}
+ON(ext4, open_io_direct, "rw")
+ON(xfs, open_io_direct, "rw")
+
+static void open_io_no_direct(void)
+{
+	struct vfs_file *file;
+
+	make_file(SCRATCH_FS "/f");
+	file = file_at(SCRATCH_FS "/f");
+	ASSERT(vfs_file_open_io(file) == 0);
+	ASSERT(file->direct_fd == -1 && file->buffered_fd >= 0);
+	vfs_file_put(file);
+	ASSERT(mkfifo(SCRATCH_FS "/fifo", 0644) == 0);
+	file = file_at(SCRATCH_FS "/fifo");
+	ASSERT(vfs_file_open_io(file) == -EINVAL);
+	vfs_file_put(file);
+}
+ON(tmpfs, open_io_no_direct, "rw")
+
+static void open_io_immutable(void)
+{
+	int flags = FS_IMMUTABLE_FL, fd;
+	struct vfs_file *file;
+
+	make_file(SCRATCH_FS "/f");
+	fd = open(SCRATCH_FS "/f", O_RDONLY);
+	ASSERT(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
+	file = file_at(SCRATCH_FS "/f");
+	ASSERT(vfs_file_open_io(file) == 0);
+	ASSERT(file->io_read_only);
+	vfs_file_put(file);
+	flags = 0;
+	ASSERT(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
+	close(fd);
+}
+ON(ext4, open_io_immutable, "rw")
+
+/* Somebody local holds a lease: the caller is told to come again, no thread of the pool waits for it. */
+static void open_io_lease(void)
+{
+	struct vfs_file *file;
+	int fd;
+
+	make_file(SCRATCH_FS "/f");
+	file = file_at(SCRATCH_FS "/f");
+	signal(SIGIO, SIG_IGN);
+	fd = open(SCRATCH_FS "/f", O_RDONLY);
+	ASSERT(fcntl(fd, F_SETLEASE, F_RDLCK) == 0);
+	ASSERT(vfs_file_open_io(file) == -EAGAIN);
+	close(fd);
+	ASSERT(vfs_file_open_io(file) == 0);
+	vfs_file_put(file);
+}
+ON(ext4, open_io_lease, "rw")
+
+/* A clean stop writes what is staged. The file is looked at when the run is over. */
+static void write_and_leave(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_write_result result;
+	struct vfs_payload payload = { .len = 5000 };
+	struct vfs_file *file;
+
+	make_file(SCRATCH_FS "/f");
+	file = file_at(SCRATCH_FS "/f");
+	payload.buf = buf_alloc(8192);
+	ASSERT(payload.buf);
+	payload.data = payload.buf->data;
+	memset(payload.data, 'x', payload.len);
+	ASSERT(vfs_write(&call, file, 0, &payload, VFS_UNSTABLE, &result) == 0);
+	buf_put(payload.buf);
+	vfs_file_put(file);
+}
+
+Test(file, drain_writes_back)
+{
+	char bytes[6000];
+	int fd;
+
+	scratch_begin();
+	scratch_fs("xfs");
+	vfs_harness_run("rw", write_and_leave);
+	fd = open(SCRATCH_FS "/f", O_RDONLY);
+	cr_assert_eq(read(fd, bytes, sizeof(bytes)), 5000);
+	cr_assert(bytes[0] == 'x' && bytes[4999] == 'x');
+	close(fd);
+}

@@ -1,0 +1,668 @@
+/*
+ * vfs/export.c - the current table of exports: installing it, finding views, squashing identities.
+ *
+ * One table is current. table_lock, a leaf lock, protects the pointer and what parsing left open in it: each entry's export, each client's view and the
+ * addresses of clients by name. Look-ups run inside it and leave with a referenced view, so nothing of a table outlives it but what somebody holds.
+ * install_mutex, held in pool threads only and taken before table_lock, makes changes one at a time: they may open, stat and resolve at leisure and take
+ * table_lock only to swap pointers.
+ *
+ * struct export never changes once made. When a directory appears, disappears or is another one than before, its entry gets a new struct export and its clients
+ * new views; calls and open files keep the old ones until they are done. A view holds its export; an open file (vfs/file.c) holds one too.
+ *
+ * The descriptors: root_fd was opened by path and keeps the file system mounted, as an export of knfsd does. mount_fd lies on a private copy of the mount
+ * (open_tree), in which nothing is mounted on the export's directories: a look-up there finds the covered directory, as knfsd does without crossmnt, and can
+ * neither leave the file system nor pass the export's root with "..". Where the kernel refuses a copy, mount_fd is on the mount itself, and look-ups that meet a
+ * mount answer -EACCES (vfs/ns_lookup.c).
+ */
+#include "vfs/export.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/log.h"
+#include "runtime/pool.h"
+#include "runtime/sync.h"
+#include "vfs/export_table.h"
+#include "vfs/fh.h"
+#include "vfs/siphash.h"
+
+static const uint64_t absent_retry_ns = 1000000000, host_retry_ns = 30000000000;
+static const uint8_t identity_key[SIPHASH_KEY_BYTES];
+
+/* FS_IOC_GETFSUUID of linux/fs.h (6.9), unknown to older headers. */
+struct fs_uuid {
+	uint8_t len;
+	uint8_t uuid[16];
+};
+#define IOC_GETFSUUID _IOR(0x15, 0, struct fs_uuid)
+
+static pthread_mutex_t install_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct leaf_lock table_lock = LEAF_LOCK_INIT;
+/* protected by table_lock; written with install_mutex held too */
+static struct export_table *current;
+static uint64_t absent_tried_ns, host_tried_ns;
+
+/* What a file system is like, by statfs f_type. */
+struct fs_kind {
+	uint32_t magic;
+	bool local;    /* an open file's inode is in memory */
+	bool one_sync; /* one ordered journal of all metadata, or nothing to sync at all */
+};
+
+static const struct fs_kind fs_kinds[] = {
+	{ EXT4_SUPER_MAGIC, true, true },
+	{ XFS_SUPER_MAGIC, true, true },
+	{ TMPFS_MAGIC, true, true },
+	{ RAMFS_MAGIC, true, true },
+	{ BTRFS_SUPER_MAGIC, true, false },
+	{ F2FS_SUPER_MAGIC, true, false },
+	{ MSDOS_SUPER_MAGIC, true, false },
+};
+
+static struct fs_kind fs_kind_of(uint32_t magic)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(fs_kinds); i++)
+		if (fs_kinds[i].magic == magic)
+			return fs_kinds[i];
+	return (struct fs_kind){ magic, false, false };
+}
+
+noyield_fn struct export *export_get(struct export *e)
+{
+	ASSERT(atomic_fetch_add(&e->refs, 1) > 0);
+	return e;
+}
+
+noyield_fn void export_put(struct export *e)
+{
+	const unsigned refs = atomic_fetch_sub(&e->refs, 1);
+
+	ASSERT(refs > 0);
+	if (refs > 1)
+		return;
+	if (e->root_fd >= 0)
+		close(e->root_fd);
+	if (e->mount_fd >= 0)
+		close(e->mount_fd);
+	free(e->path);
+	free(e);
+}
+
+noyield_fn void export_view_put(struct export_view *v)
+{
+	const unsigned refs = atomic_fetch_sub(&v->refs, 1);
+
+	ASSERT(refs > 0);
+	if (refs > 1)
+		return;
+	export_put(v->export);
+	free(v);
+}
+
+static struct export *export_new(const char *path)
+{
+	struct export *e = calloc(1, sizeof(*e));
+
+	ASSERT(e);
+	e->path = strdup(path);
+	ASSERT(e->path);
+	e->root_fd = e->mount_fd = -1;
+	e->refs = 1;
+	return e;
+}
+
+static struct export_view *view_new(struct export *e, const struct export_options *options)
+{
+	struct export_view *v = calloc(1, sizeof(*v));
+
+	ASSERT(v);
+	v->export = export_get(e);
+	v->options = *options;
+	v->refs = 1;
+	return v;
+}
+
+static bool all_zero(const void *data, size_t len)
+{
+	const uint8_t *p = data;
+
+	while (len && !*p)
+		p++, len--;
+	return !len;
+}
+
+/*
+ * What stays the same when the file system is mounted elsewhere or its device gets another number: the UUID; else what statfs says, which most file systems
+ * make of their UUID. XFS alone makes it of the device number.
+ */
+static uint64_t fs_identity(int fd, const struct statfs *fs, const char *path)
+{
+	struct fs_uuid u = { 0 };
+
+	if (!ioctl(fd, IOC_GETFSUUID, &u) && u.len <= sizeof(u.uuid) && !all_zero(u.uuid, u.len))
+		return siphash24(identity_key, u.uuid, u.len);
+	if (fs->f_type == XFS_SUPER_MAGIC || all_zero(&fs->f_fsid, sizeof(fs->f_fsid)))
+		log_write(LOG_LEVEL_WARNING, "export %s: the file system tells no UUID; without fsid= handles may not survive a restart", path);
+	return siphash24(identity_key, &fs->f_fsid, sizeof(fs->f_fsid));
+}
+
+static bool entry_fsid(const struct export_entry *entry, uint64_t *fsid)
+{
+	const struct export_client *c;
+
+	STAILQ_FOREACH(c, &entry->clients, link)
+		if (c->options.has_fsid) {
+			*fsid = c->options.fsid;
+			return true;
+		}
+	return false;
+}
+
+/* The id is made of the file system and of the kernel's handle of the root: two exports of one file system differ, and neither name nor mount matter. */
+static int export_identify(struct export *e, const struct export_entry *entry, const struct statfs *fs)
+{
+	struct { uint64_t fsid; uint8_t root[VFS_FH_MAX]; } seed = { 0 };
+	struct vfs_fh unnamed;
+	int err = vfs_fh_from_fd(0, e->mount_fd, &unnamed);
+
+	if (err)
+		return err;
+	if (!entry_fsid(entry, &e->fsid))
+		e->fsid = fs_identity(e->mount_fd, fs, e->path);
+	seed.fsid = htole64(e->fsid);
+	memcpy(seed.root, unnamed.data, unnamed.len - 8); /* without the signature, which depends on the key */
+	e->id = siphash24(identity_key, &seed, sizeof(seed));
+	return vfs_fh_from_fd(e->id, e->mount_fd, &e->root_fh);
+}
+
+/* Some file systems make handles but cannot open them again. */
+static int export_probe_handle(const struct export *e)
+{
+	const int fd = vfs_fh_open(&e->root_fh, e->mount_fd, O_PATH);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+static int open_mount_fd(struct export *e)
+{
+	const int tree = open_tree(e->root_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	int fd;
+
+	if (tree < 0)
+		log_write(LOG_LEVEL_NOTICE, "export %s: no private copy of the mount (%s): directories that others are mounted on answer ACCES", e->path,
+			  strerror(errno));
+	e->private_mount = tree >= 0;
+	fd = openat(tree < 0 ? e->root_fd : tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	if (tree >= 0)
+		close(tree);
+	return fd;
+}
+
+/* mountpoint=: the directory named must be the root of a mount. */
+static bool mountpoint_there(const char *path)
+{
+	struct statx stx;
+
+	return !statx(AT_FDCWD, path, 0, 0, &stx) && stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* 0, or why the export is absent. */
+static int export_open(struct export *e, const struct export_entry *entry)
+{
+	struct statx stx;
+	struct statfs fs;
+	struct fs_kind kind;
+
+	if (entry->mountpoint && !mountpoint_there(entry->mountpoint))
+		return -ENODEV;
+	e->root_fd = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (e->root_fd < 0)
+		return -errno;
+	e->mount_fd = open_mount_fd(e);
+	if (e->mount_fd < 0)
+		return e->mount_fd;
+	if (fstatfs(e->mount_fd, &fs) || statx(e->mount_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx))
+		return -errno;
+	kind = fs_kind_of(fs.f_type);
+	e->fs_magic = kind.magic;
+	e->local_fs = kind.local;
+	e->one_sync = kind.one_sync;
+	e->root_ino = stx.stx_ino;
+	return export_identify(e, entry, &fs);
+}
+
+/* Always a struct export; *err: -EOPNOTSUPP if the file system cannot be exported at all. */
+static struct export *export_make(const struct export_entry *entry, int *err)
+{
+	struct export *e = export_new(entry->path);
+	int why = export_open(e, entry);
+
+	if (!why) {
+		why = export_probe_handle(e);
+		if (why)
+			why = -EOPNOTSUPP;
+	}
+	if (!why) {
+		e->present = true;
+		return e;
+	}
+	if (why == -EOPNOTSUPP) {
+		log_write(LOG_LEVEL_ERROR, "export %s: its file system (type 0x%x) has no file handles that can be opened again", e->path, e->fs_magic);
+		*err = why;
+	} else {
+		log_write(LOG_LEVEL_WARNING, "export %s is absent: %s", e->path, why == -ENODEV ? "nothing is mounted there" : strerror(-why));
+	}
+	export_put(e);
+	return export_new(entry->path);
+}
+
+static bool same_directory(const struct export *a, const struct export *b)
+{
+	struct stat x, y;
+
+	return !fstat(a->root_fd, &x) && !fstat(b->root_fd, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Another present export with e's id that is not the same directory: a copy of the file system (snapshot, image) mounted beside it. */
+static const struct export *export_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e)
+{
+	const struct export_entry *other;
+
+	STAILQ_FOREACH(other, &t->entries, link)
+		if (other != entry && other->export && other->export->present && other->export->id == e->id && !same_directory(e, other->export))
+			return other->export;
+	return NULL;
+}
+
+static int export_check_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e)
+{
+	const struct export *twin = e->present ? export_twin(t, entry, e) : NULL;
+
+	if (!twin)
+		return 0;
+	log_write(LOG_LEVEL_ERROR, "exports %s and %s: copies of one file system cannot be told apart; give one of them fsid=", twin->path, e->path);
+	return -EADDRINUSE;
+}
+
+/* Table lock held, or the table is not current yet. */
+static void entry_set_export_locked(struct export_entry *entry, struct export *e)
+{
+	struct export_client *c;
+
+	if (entry->export)
+		export_put(entry->export);
+	entry->export = e;
+	STAILQ_FOREACH(c, &entry->clients, link) {
+		if (c->view)
+			export_view_put(c->view);
+		c->view = view_new(e, &c->options);
+	}
+}
+
+/* Names that have no address yet; the old list stays if the name server does not answer. */
+static void entry_resolve_hosts(struct export_entry *entry, bool log)
+{
+	struct export_client *c;
+	struct in6_addr *addrs;
+	unsigned count;
+
+	STAILQ_FOREACH(c, &entry->clients, link) {
+		if (c->kind != CLIENT_HOST || !c->by_name || c->addr_count || export_host_resolve(c->spec, &addrs, &count))
+			continue;
+		if (!count && log)
+			log_write(LOG_LEVEL_WARNING, "export %s: host %s has no address now; nobody gets in by that name", entry->path, c->spec);
+		leaf_lock(&table_lock);
+		free(c->addrs);
+		c->addrs = addrs;
+		c->addr_count = count;
+		leaf_unlock(&table_lock);
+	}
+}
+
+/* The path now leads elsewhere than when e was made. */
+static bool export_outdated(const struct export *e, const struct export_entry *entry)
+{
+	struct stat now, then;
+
+	if (entry->mountpoint && !mountpoint_there(entry->mountpoint))
+		return e->present;
+	if (stat(e->path, &now) || !S_ISDIR(now.st_mode))
+		return e->present;
+	if (!e->present)
+		return true;
+	return fstat(e->root_fd, &then) || now.st_dev != then.st_dev || now.st_ino != then.st_ino;
+}
+
+static bool fsid_agrees(const struct export_entry *a, const struct export_entry *b)
+{
+	uint64_t fsid_a = 0, fsid_b = 0;
+
+	return entry_fsid(a, &fsid_a) == entry_fsid(b, &fsid_b) && fsid_a == fsid_b;
+}
+
+/*
+ * What the current table has for the same directory is kept over a reload: files opened before and after it then lie on one mount, as rename and link
+ * between them need. Referenced, or NULL.
+ */
+static struct export *export_keep(const struct export_entry *entry)
+{
+	const struct export_entry *old;
+
+	if (!current)
+		return NULL;
+	STAILQ_FOREACH(old, &current->entries, link)
+		if (!strcmp(old->path, entry->path) && old->export->present && fsid_agrees(old, entry) && !export_outdated(old->export, entry))
+			return export_get(old->export);
+	return NULL;
+}
+
+static int table_open(struct export_table *t)
+{
+	struct export_entry *entry;
+	int err = 0;
+
+	STAILQ_FOREACH(entry, &t->entries, link) {
+		struct export *e = export_keep(entry);
+
+		if (!e)
+			e = export_make(entry, &err);
+		entry_set_export_locked(entry, e);
+		if (!err)
+			err = export_check_twin(t, entry, e);
+		entry_resolve_hosts(entry, true);
+	}
+	return err;
+}
+
+static struct export_table *table_swap(struct export_table *t)
+{
+	struct export_table *old;
+
+	leaf_lock(&table_lock);
+	old = current;
+	current = t;
+	absent_tried_ns = host_tried_ns = clock_mono_ns();
+	leaf_unlock(&table_lock);
+	return old;
+}
+
+pool_fn int export_table_install(struct export_table *t)
+{
+	struct export_table *old = NULL;
+	int err;
+
+	pthread_mutex_lock(&install_mutex);
+	err = table_open(t);
+	if (!err)
+		old = table_swap(t);
+	pthread_mutex_unlock(&install_mutex);
+	export_table_free(old);
+	return err;
+}
+
+void export_table_fini(void)
+{
+	export_table_free(table_swap(NULL));
+}
+
+noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg)
+{
+	const struct export_entry *entry;
+	const struct export_client *c;
+
+	leaf_lock(&table_lock);
+	if (current)
+		STAILQ_FOREACH(entry, &current->entries, link)
+			STAILQ_FOREACH(c, &entry->clients, link)
+				fn(arg, entry->export, c->spec);
+	leaf_unlock(&table_lock);
+}
+
+/* A refresh cannot refuse the table: what cannot be exported stays absent. */
+static void entry_refresh(struct export_table *t, struct export_entry *entry)
+{
+	struct export *e;
+	int err = 0;
+
+	if (!export_outdated(entry->export, entry))
+		return;
+	e = export_make(entry, &err);
+	if (export_check_twin(t, entry, e)) {
+		export_put(e);
+		e = export_new(entry->path);
+	}
+	log_write(LOG_LEVEL_INFO, "export %s: %s", e->path, e->present ? "its directory is there now" : "its directory is gone");
+	leaf_lock(&table_lock);
+	entry_set_export_locked(entry, e);
+	leaf_unlock(&table_lock);
+}
+
+/* True once per interval: *last moves on. */
+static bool due(uint64_t *last, uint64_t interval_ns)
+{
+	const uint64_t now = clock_mono_ns();
+	bool is_due;
+
+	leaf_lock(&table_lock);
+	is_due = now - *last >= interval_ns;
+	if (is_due)
+		*last = now;
+	leaf_unlock(&table_lock);
+	return is_due;
+}
+
+static bool table_has_wildcards(const struct export_table *t)
+{
+	const struct export_entry *entry;
+	const struct export_client *c;
+
+	STAILQ_FOREACH(entry, &t->entries, link)
+		STAILQ_FOREACH(c, &entry->clients, link)
+			if (c->kind == CLIENT_WILDCARD)
+				return true;
+	return false;
+}
+
+static void resolve_main(void *arg)
+{
+	struct export_entry *entry;
+	bool hosts;
+
+	pthread_mutex_lock(&install_mutex);
+	if (!current)
+		goto out_unlock;
+	hosts = due(&host_tried_ns, host_retry_ns);
+	STAILQ_FOREACH(entry, &current->entries, link) {
+		entry_refresh(current, entry);
+		if (hosts)
+			entry_resolve_hosts(entry, false);
+	}
+	if (table_has_wildcards(current))
+		export_client_name_resolve(arg);
+	due(&absent_tried_ns, 0);
+out_unlock:
+	pthread_mutex_unlock(&install_mutex);
+}
+
+fiber_fn void export_resolve(const struct sockaddr *client)
+{
+	pool_run(resolve_main, (void *)(uintptr_t)client, NULL);
+}
+
+/* path is prefix or lies below it. Both normal. */
+static bool path_is_below(const char *path, const char *prefix)
+{
+	const size_t len = strcmp(prefix, "/") ? strlen(prefix) : 0;
+
+	return !strncmp(path, prefix, len) && (!path[len] || path[len] == '/');
+}
+
+static struct export_entry *entry_by_path_locked(const char *path)
+{
+	struct export_entry *entry, *best = NULL;
+
+	if (!current)
+		return NULL;
+	STAILQ_FOREACH(entry, &current->entries, link)
+		if (path_is_below(path, entry->path) && (!best || strlen(entry->path) > strlen(best->path)))
+			best = entry;
+	return best;
+}
+
+static int entry_view_locked(const struct export_entry *entry, const struct sockaddr *client, struct export_view **view)
+{
+	struct export_client *c;
+	int err = export_client_find_locked(entry, client, &c);
+
+	if (err)
+		return err;
+	if (!c->view->export->present)
+		return -ESTALE;
+	atomic_fetch_add(&c->view->refs, 1);
+	*view = c->view;
+	return 0;
+}
+
+static unsigned path_components(const char *normal)
+{
+	unsigned n = 0;
+
+	for (; *normal; normal++)
+		n += *normal == '/' && normal[1];
+	return n;
+}
+
+/* What follows the first n components of a path that need not be in normal form. */
+static const char *path_skip(const char *path, unsigned n)
+{
+	size_t len;
+
+	for (;;) {
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len == 1 && *path == '.') {
+			path++;
+			continue;
+		}
+		if (!n || !len)
+			return path;
+		path += len;
+		n--;
+	}
+}
+
+noyield_fn int export_view_by_path(const char *path, const struct sockaddr *client, struct export_view **view, const char **below)
+{
+	char *normal = export_path_normal(path);
+	const struct export_entry *entry;
+	int err = -ENOENT;
+
+	if (!normal)
+		return errno == EINVAL ? -ENOENT : -ENOMEM;
+	leaf_lock(&table_lock);
+	entry = entry_by_path_locked(normal);
+	if (entry) {
+		err = entry_view_locked(entry, client, view);
+		*below = path_skip(path, path_components(entry->path));
+	}
+	leaf_unlock(&table_lock);
+	free(normal);
+	return err;
+}
+
+/* A handle of an export that was absent when last looked for: worth another look, now and then. */
+static int unknown_id_locked(void)
+{
+	const struct export_entry *entry;
+
+	if (clock_mono_ns() - absent_tried_ns < absent_retry_ns)
+		return -ESTALE;
+	STAILQ_FOREACH(entry, &current->entries, link)
+		if (!entry->export->present)
+			return -EAGAIN;
+	return -ESTALE;
+}
+
+noyield_fn int export_view_by_id(uint64_t id, const struct sockaddr *client, struct export_view **view)
+{
+	const struct export_entry *entry;
+	int err = 0;
+
+	leaf_lock(&table_lock);
+	if (!current)
+		err = -ESTALE;
+	else
+		STAILQ_FOREACH(entry, &current->entries, link) {
+			if (!entry->export->present || entry->export->id != id)
+				continue;
+			/* One directory may be exported under two names, to different clients. */
+			err = entry_view_locked(entry, client, view);
+			if (err != -EACCES)
+				goto out_unlock;
+		}
+	if (current && !err)
+		err = unknown_id_locked();
+out_unlock:
+	leaf_unlock(&table_lock);
+	return err;
+}
+
+static bool port_privileged(const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET)
+		return be16toh(((const struct sockaddr_in *)sa)->sin_port) < 1024;
+	if (sa->sa_family == AF_INET6)
+		return be16toh(((const struct sockaddr_in6 *)sa)->sin6_port) < 1024;
+	return true;
+}
+
+static void cred_anonymous(struct cred *out, const struct export_options *o)
+{
+	memset(out, 0, sizeof(*out));
+	out->uid = o->anon_uid;
+	out->gid = o->anon_gid;
+}
+
+static uint32_t map_id(uint32_t id, bool squash_root, uint32_t anon)
+{
+	/* (uid_t)-1 is no identity: setfsuid() would leave the server's own in place. */
+	return id == UINT32_MAX || (squash_root && id == 0) ? anon : id;
+}
+
+noyield_fn int export_map_cred(const struct export_view *v, const struct sockaddr *client, const struct cred *wire, struct cred *out)
+{
+	const struct export_options *o = &v->options;
+	const bool root = o->squash == SQUASH_ROOT;
+
+	if (!o->insecure && !port_privileged(client))
+		return -EACCES;
+	if (!wire || o->squash == SQUASH_ALL) {
+		cred_anonymous(out, o);
+		return 0;
+	}
+	memset(out, 0, sizeof(*out));
+	out->uid = map_id(wire->uid, root, o->anon_uid);
+	out->gid = map_id(wire->gid, root, o->anon_gid);
+	ASSERT(wire->ngroups <= CRED_GROUPS_MAX);
+	out->ngroups = wire->ngroups;
+	for (unsigned i = 0; i < wire->ngroups; i++)
+		out->groups[i] = map_id(wire->groups[i], root, o->anon_gid);
+	return 0;
+}

@@ -1,0 +1,240 @@
+/*
+ * vfs/ns_readdir.c - READDIR and READDIRPLUS.
+ *
+ * One job opens the directory anew under the caller's identity (the kernel judges the right to read), seeks to the cookie and collects entries. A cookie is the
+ * kernel's d_off, "what comes after this entry": a hash on ext4, a position on XFS and btrfs, a number that is never used again on tmpfs. All of them
+ * stay good when entries come and go: the kernel goes on with the nearest one behind. So the verifier is constant, and no cookie is ever refused
+ * but one that the kernel cannot seek to.
+ *
+ * A page ends before the entry that would exceed the caller's budget, and says eof only when the kernel said so. With handles and attributes, an entry that
+ * vanished meanwhile or cannot be opened goes without; so does what lies under another mount where the export has no private copy. ".." at the root is the root.
+ *
+ * The list grows in memory that vfs_dirlist_free() returns; names lie in one block and are pointed at when it no longer moves.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/pool.h"
+#include "vfs/attr.h"
+#include "vfs/export.h"
+#include "vfs/fh.h"
+#include "vfs/file.h"
+#include "vfs/ns.h"
+#include "vfs/ns_job.h"
+
+/* entry3 on the wire: follows 4, fileid 8, length 4, cookie 8, and the name in whole words. A page has a bound of our own, whatever the client asks for. */
+enum { ENTRY_WIRE_BYTES = 24, KERNEL_BUFFER_BYTES = 32768, PAGE_BYTES_MAX = 256 * 1024, ENTRIES_FIRST = 64 };
+
+struct page {
+	struct vfs_dirent *entries;
+	struct ns_found *found;   /* beside entries; plus only */
+	unsigned count, room;
+	char *names;
+	size_t names_len, names_room;
+	size_t wire_bytes;
+};
+
+struct readdir_job {
+	struct vfs_file *dir;
+	uint64_t cookie;
+	uint32_t bytes;
+	bool plus;
+	int err;
+	bool eof;
+	struct page page;
+	bool dir_valid;
+	struct statx dir_stx;
+};
+
+static bool grow(void **mem, size_t size)
+{
+	void *grown = realloc(*mem, size);
+
+	if (grown)
+		*mem = grown;
+	return grown;
+}
+
+static int page_make_room(struct page *p, size_t name_len, bool plus)
+{
+	const unsigned room = p->room ? 2 * p->room : ENTRIES_FIRST;
+
+	if (p->count == p->room) {
+		if (!grow((void **)&p->entries, room * sizeof(*p->entries)) || (plus && !grow((void **)&p->found, room * sizeof(*p->found))))
+			return -ENOMEM;
+		p->room = room;
+	}
+	if (p->names_len + name_len > p->names_room) {
+		if (!grow((void **)&p->names, 2 * p->names_room + KERNEL_BUFFER_BYTES))
+			return -ENOMEM;
+		p->names_room = 2 * p->names_room + KERNEL_BUFFER_BYTES;
+	}
+	return 0;
+}
+
+/* Opened, identified, measured; false: it goes without. */
+static bool find_node(const struct readdir_job *j, const char *name, struct ns_found *found)
+{
+	const bool up = !strcmp(name, "..");
+	int fd;
+	bool ok;
+
+	if (up && !ns_is_root(j->dir) && !j->dir->export->private_mount)
+		return false;
+	fd = ns_open_child(j->dir, up && ns_is_root(j->dir) ? "." : name);
+	ok = fd >= 0 && !ns_found_from_fd(j->dir->export, fd, found);
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* 1: the page is full. */
+static int page_add(struct readdir_job *j, const struct dirent64 *d)
+{
+	const size_t len = strlen(d->d_name), wire = ENTRY_WIRE_BYTES + align_up(len, 4);
+	struct page *p = &j->page;
+	struct vfs_dirent *e;
+
+	if (p->count && p->wire_bytes + wire > j->bytes)
+		return 1;
+	if (page_make_room(p, len, j->plus))
+		return -ENOMEM;
+	e = p->entries + p->count;
+	*e = (struct vfs_dirent){ .fileid = d->d_ino, .cookie = d->d_off, .name.len = len };
+	if (!strcmp(d->d_name, "..") && ns_is_root(j->dir))
+		e->fileid = j->dir->fileid;
+	memcpy(p->names + p->names_len, d->d_name, len);
+	p->names_len += len;
+	e->has_node = j->plus && find_node(j, d->d_name, p->found + p->count);
+	if (e->has_node)
+		e->fileid = p->found[p->count].stx.stx_ino;
+	p->count++;
+	p->wire_bytes += wire;
+	return 0;
+}
+
+/* 0, 1 as page_add(). */
+static int page_add_all(struct readdir_job *j, const char *kernel, ssize_t len)
+{
+	const struct dirent64 *d;
+	int err = 0;
+
+	for (ssize_t at = 0; at < len && !err; at += d->d_reclen) {
+		d = (const void *)(kernel + at);
+		err = page_add(j, d);
+	}
+	return err;
+}
+
+static int read_page(struct readdir_job *j, int fd, char *kernel)
+{
+	ssize_t n;
+	int err;
+
+	if (j->cookie && lseek(fd, j->cookie, SEEK_SET) < 0)
+		return errno == EINVAL || errno == EOVERFLOW ? -ENOTNAM : -errno;
+	do {
+		n = syscall(SYS_getdents64, fd, kernel, KERNEL_BUFFER_BYTES);
+		if (n < 0)
+			return errno == ENOENT ? -ESTALE : -errno;
+		err = page_add_all(j, kernel, n);
+	} while (n && !err);
+	j->eof = !n;
+	return err < 0 ? err : 0;
+}
+
+/* Through /proc, so that the right to read the directory is enough: by "." the right to search it would be needed too. */
+static int open_directory(const struct vfs_file *dir)
+{
+	char path[NS_PROC_PATH];
+	int fd;
+
+	ns_proc_path(dir->path_fd, path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void readdir_main(void *arg)
+{
+	struct readdir_job *j = arg;
+	char *kernel = malloc(KERNEL_BUFFER_BYTES);
+	const int fd = kernel ? open_directory(j->dir) : -ENOMEM;
+
+	j->err = fd < 0 ? fd : read_page(j, fd, kernel);
+	if (fd >= 0)
+		close(fd);
+	free(kernel);
+	j->dir_valid = !statx(j->dir->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->dir_stx);
+}
+
+static void page_free(struct page *p)
+{
+	free(p->entries);
+	free(p->found);
+	free(p->names);
+}
+
+struct dirlist {
+	struct vfs_dirlist list;
+	char *names;
+};
+
+/* Names and nodes get their final places. */
+static struct vfs_dirlist *page_to_list(const struct readdir_job *j)
+{
+	struct dirlist *l = calloc(1, sizeof(*l));
+	const char *name = j->page.names;
+
+	if (!l)
+		return NULL;
+	l->names = j->page.names;
+	l->list.entries = j->page.entries;
+	l->list.count = j->page.count;
+	l->list.eof = j->eof;
+	for (unsigned i = 0; i < l->list.count; i++) {
+		struct vfs_dirent *e = l->list.entries + i;
+
+		e->name.data = name;
+		name += e->name.len;
+		if (e->has_node)
+			ns_node_fill(j->dir->export, j->page.found + i, &e->node);
+	}
+	free(j->page.found);
+	return &l->list;
+}
+
+fiber_fn int vfs_readdir(const struct vfs_call *call, struct vfs_file *dir, uint64_t cookie, const uint8_t verf[8], uint32_t bytes, bool plus,
+			 struct vfs_dirlist **list, struct vfs_attr *dir_attr, bool *dir_attr_valid)
+{
+	struct readdir_job j = { .dir = dir, .cookie = cookie, .bytes = min_u64(bytes, PAGE_BYTES_MAX), .plus = plus };
+
+	*list = NULL;
+	if (!S_ISDIR(dir->type)) {
+		*dir_attr_valid = !vfs_getattr(dir, dir_attr);
+		return -ENOTDIR;
+	}
+	pool_run(readdir_main, &j, &call->cred);
+	*dir_attr_valid = j.dir_valid;
+	if (j.dir_valid)
+		vfs_attr_from_statx(dir->export, &j.dir_stx, dir_attr);
+	if (!j.err)
+		*list = page_to_list(&j);
+	if (!*list)
+		page_free(&j.page);
+	return *list ? 0 : j.err ? j.err : -ENOMEM;
+}
+
+noyield_fn void vfs_dirlist_free(struct vfs_dirlist *list)
+{
+	struct dirlist *l = list ? container_of(list, struct dirlist, list) : NULL;
+
+	if (!l)
+		return;
+	free(list->entries);
+	free(l->names);
+	free(l);
+}
