@@ -37,3 +37,18 @@ check_PROGRAMS += tests/unit/runtime_fiber_test
 TESTS += tests/unit/runtime_fiber_test
 tests_unit_runtime_fiber_test_SOURCES = tests/unit/runtime_fiber_test.c tests/unit/runtime_harness.h
 tests_unit_runtime_fiber_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_io_test
+TESTS += tests/unit/runtime_io_test
+tests_unit_runtime_io_test_SOURCES = tests/unit/runtime_io_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_io_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_reactor_test
+TESTS += tests/unit/runtime_reactor_test
+tests_unit_runtime_reactor_test_SOURCES = tests/unit/runtime_reactor_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_reactor_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_sync_test
+TESTS += tests/unit/runtime_sync_test
+tests_unit_runtime_sync_test_SOURCES = tests/unit/runtime_sync_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_sync_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
