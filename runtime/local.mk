@@ -33,6 +33,24 @@ libruntime_a_SOURCES = \
 	runtime/sync.h \
 	runtime/timer.c
 
+# The simulated backend.
+libruntime_a_SOURCES += \
+	runtime/sim.c \
+	runtime/sim.h \
+	runtime/sim_disk.c \
+	runtime/sim_disk.h \
+	runtime/sim_file.c \
+	runtime/sim_net.c \
+	runtime/sim_random.h \
+	runtime/sim_world.h
+
+check_PROGRAMS += tests/unit/sim_disk_test tests/unit/sim_test
+TESTS += tests/unit/sim_disk_test tests/unit/sim_test
+tests_unit_sim_disk_test_SOURCES = tests/unit/sim_disk_test.c
+tests_unit_sim_disk_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+tests_unit_sim_test_SOURCES = tests/unit/sim_test.c
+tests_unit_sim_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
 check_PROGRAMS += tests/unit/runtime_fiber_test
 TESTS += tests/unit/runtime_fiber_test
 tests_unit_runtime_fiber_test_SOURCES = tests/unit/runtime_fiber_test.c tests/unit/runtime_harness.h

@@ -111,8 +111,12 @@ static struct fiber *take_ready(struct reactor *r, unsigned n)
 
 static void run_ready(struct reactor *r)
 {
-	for (unsigned left = TURN_SWITCHES_MAX; r->ready_count && left && !r->abandoned; left--)
-		fiber_run(r, take_ready(r, backend->pick(r, r->ready_count)));
+	for (unsigned left = TURN_SWITCHES_MAX; r->ready_count && left && !r->abandoned; left--) {
+		unsigned choice = backend->pick(r, r->ready_count); /* which may cut the power */
+
+		if (!r->abandoned)
+			fiber_run(r, take_ready(r, choice));
+	}
 }
 
 static void run_hooks(struct reactor *r)
@@ -205,10 +209,12 @@ static void refill_ready(struct reactor *r)
 static void turn(struct reactor *r)
 {
 	run_ready(r);
-	run_hooks(r);
 	if (r->abandoned)
 		return;
+	run_hooks(r);
 	wait_for_work(r);
+	if (r->abandoned)
+		return;
 	r->now_ns = clock_mono_ns();
 	timers_expire(r);
 	deliver_inbox(r);
@@ -246,11 +252,11 @@ static bool is_over(struct reactor *r)
 /* Let everything in flight complete, cancelled or not. */
 static void drain(struct reactor *r)
 {
-	while (r->in_flight && backend->cancel_all) {
+	while (r->in_flight && backend->cancel_all && !r->abandoned) {
 		uint64_t again_ns = clock_mono_ns() + drain_period_ns;
 
 		backend->cancel_all(r);
-		for (uint64_t now = clock_mono_ns(); r->in_flight && now < again_ns; now = clock_mono_ns()) {
+		for (uint64_t now = clock_mono_ns(); r->in_flight && now < again_ns && !r->abandoned; now = clock_mono_ns()) {
 			r->sleeping = true;
 			backend->poll(r, r->inbox ? 0 : again_ns - now);
 			atomic_store_explicit(&r->sleeping, false, memory_order_relaxed);
@@ -287,10 +293,9 @@ static void loop(struct reactor *r)
 	ASSERT(err == 0);
 	while (!is_over(r))
 		turn(r);
-	if (!r->abandoned) {
-		drain(r);
+	drain(r);
+	if (!r->abandoned)
 		return;
-	}
 	forget_everything(r);
 	run.error = -EPIPE;
 }

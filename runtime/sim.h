@@ -5,10 +5,12 @@
  * at what the disk holds. Everything random comes from the seed; a failure prints it and replays.
  *
  * The disk: files of blocks with a size and times, by number. A write lands in the device's volatile cache; fsync (data, size, times) or
- * fdatasync (data, size) makes what completed before it durable. A power cut keeps what is durable and, block by block, an arbitrary subset of the rest in
- * arbitrary order, torn inside a write at any block boundary, the size change of a write with or without its data but never larger than the
+ * fdatasync (data, size) makes what completed before it durable. A power cut keeps what is durable and, block by block, an arbitrary subset of the rest
+ * in arbitrary order, torn inside a write at any block boundary, the size change of a write with or without its data but never larger than the
  * largest size ever set. Buffered descriptors (sim_open without SIM_DIRECT) write through a simulated page cache that is coherent with direct I/O and
- * is lost likewise. Direct I/O with misaligned offset, length or memory fails with EINVAL. All content that nobody wrote reads as zeros.
+ * is lost likewise. A write that fails may have written some of its blocks inside the size; a sync that fails loses some of what it covered for good,
+ * though reads still show it until the cut. That a file exists is durable at once. Direct I/O with misaligned offset, length or memory fails with
+ * EINVAL. All content that nobody wrote reads as zeros.
  */
 #ifndef RUNTIME_SIM_H
 #define RUNTIME_SIM_H
@@ -19,11 +21,11 @@ struct sim_config {
 	uint64_t seed;
 	uint32_t block_bytes;      /* 512...65536: dio_offset_align of files; 0: files have no direct I/O */
 	uint32_t mem_align_bytes;  /* dio_mem_align */
-	uint64_t disk_bytes;       /* ENOSPC beyond */
+	uint64_t disk_bytes;       /* ENOSPC beyond; 0: endless */
 	uint64_t tick_ns;          /* granularity of file timestamps (jiffy); 0: 4 ms */
 	/* probabilities in 1/65536 per operation */
 	uint32_t short_write, short_read, write_error, read_error, fsync_error, nospc;
-	uint32_t net_drop, net_reset, net_split; /* a split delivers part of what was sent */
+	uint32_t net_drop, net_reset, net_split; /* see sim_net.c */
 	uint64_t latency_ns_max;   /* each operation takes 0...this, drawn */
 };
 
@@ -34,12 +36,12 @@ struct sim_stats {
 };
 
 void sim_init(const struct sim_config *config);  /* chooses the backend; resets disk, network, clock */
-void sim_fini(void);
+void sim_fini(void);                             /* after runtime_fini() */
 const char *sim_seed_text(void);                 /* "seed 12345", for failure messages */
 uint64_t sim_random(uint64_t bound);             /* 0...bound-1 from the seed's stream */
 
 enum { SIM_DIRECT = 1, SIM_READ_ONLY = 2 };
-/* A descriptor on file `number` (created empty if new). Works outside fibers too. */
+/* A descriptor on file `number` (created empty if new). Works outside fibers too. Descriptors and sockets last until runtime_fini() or a cut. */
 int sim_open(uint64_t number, unsigned flags);
 void sim_close(int fd);
 void sim_unlink(uint64_t number);
@@ -54,10 +56,14 @@ struct sim_stats sim_stats(void);
  * Cut the power: every operation in flight is lost or lands partly, every descriptor dies, fibers are abandoned where they stand (their memory is
  * reclaimed by the runtime), sockets vanish. Afterwards sim_open() shows the disk as a restart would find it. Called between runtime_run()s, or from
  * inside a run, which then returns -EPIPE to its caller at once. sim_cut_at_step(n) arms it for the n-th scheduling step from now.
+ * On a fiber sim_power_cut() does not return.
  */
 void sim_power_cut(void);
 void sim_cut_at_step(uint64_t n);
 uint64_t sim_steps(void);
+unsigned sim_cuts(void);                         /* cuts since sim_init() */
+/* A hash of all that happened since sim_init(): equal for equal seeds and programs, whatever the addresses. */
+uint64_t sim_trace_hash(void);
 
 /* Network: a connected pair of stream descriptors, subject to net_* faults; usable with IO_RECVMSG/IO_SENDMSG/IO_CLOSE; and a listener to IO_ACCEPT from. */
 int sim_socketpair(int fd[2]);

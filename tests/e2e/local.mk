@@ -15,7 +15,19 @@ check_LIBRARIES += libe2e.a libnfs3_prot.a
 nodist_libnfs3_prot_a_SOURCES = tests/e2e/nfs3_prot.c
 libnfs3_prot_a_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS) -w
 libe2e_a_SOURCES = tests/e2e/tap.c tests/e2e/tap.h tests/e2e/daemon.c tests/e2e/daemon.h tests/e2e/rpc.c tests/e2e/rpc.h \
-	tests/e2e/nfs3.c tests/e2e/nfs3.h
+	tests/e2e/nfs3.c tests/e2e/nfs3.h tests/e2e/fixture.c tests/e2e/fixture.h
 libe2e_a_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS)
 E2E_CFLAGS = $(AM_CFLAGS) $(TIRPC_CFLAGS)
 E2E_LDADD = libe2e.a libnfs3_prot.a $(TIRPC_LIBS) -lpthread
+
+check_PROGRAMS += tests/e2e/raw_nfs3_test
+tests_e2e_raw_nfs3_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_raw_nfs3_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/raw_readdir_test
+tests_e2e_raw_readdir_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_raw_readdir_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/raw_errors_test
+tests_e2e_raw_errors_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_raw_errors_test_LDADD = $(E2E_LDADD)

@@ -1,0 +1,29 @@
+/*
+ * runtime/sim_random.h - the simulation's random stream: splitmix64, so a state is one word and a seed of any value is a good one. Private to
+ * sim*.c. Nothing in the simulation draws from anywhere else.
+ */
+#ifndef RUNTIME_SIM_RANDOM_H
+#define RUNTIME_SIM_RANDOM_H
+
+#include "runtime/base.h"
+
+struct sim_random_state {
+	uint64_t word;
+};
+
+static inline uint64_t sim_random_next(struct sim_random_state *s)
+{
+	uint64_t z = s->word += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+/* 0...bound-1, without the bias and the division of a modulo; bound 0 gives 0. */
+static inline uint64_t sim_random_draw(struct sim_random_state *s, uint64_t bound)
+{
+	return (uint64_t)(((unsigned __int128)sim_random_next(s) * bound) >> 64);
+}
+
+#endif
