@@ -70,3 +70,18 @@ check_PROGRAMS += tests/unit/runtime_sync_test
 TESTS += tests/unit/runtime_sync_test
 tests_unit_runtime_sync_test_SOURCES = tests/unit/runtime_sync_test.c tests/unit/runtime_harness.h
 tests_unit_runtime_sync_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_base_test
+TESTS += tests/unit/runtime_base_test
+tests_unit_runtime_base_test_SOURCES = tests/unit/runtime_base_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_base_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_buf_test
+TESTS += tests/unit/runtime_buf_test
+tests_unit_runtime_buf_test_SOURCES = tests/unit/runtime_buf_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_buf_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/runtime_pool_test
+TESTS += tests/unit/runtime_pool_test
+tests_unit_runtime_pool_test_SOURCES = tests/unit/runtime_pool_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_pool_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)

@@ -1,0 +1,255 @@
+/* The blocking pool: whose identity a job has, seen by what the file system says; the bound; and that the loop goes on meanwhile. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/cred.h"
+#include "runtime/pool.h"
+#include "tests/unit/runtime_harness.h"
+
+static char dir[64];
+
+static void make_dir(mode_t mode, gid_t group)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	snprintf(dir, sizeof(dir), "%s/rt-pool.XXXXXX", tmp ? tmp : "/tmp");
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chown(dir, 0, group), 0);
+	cr_assert_eq(chmod(dir, mode), 0);
+}
+
+static void remove_dir(void)
+{
+	cr_assert_eq(rmdir(dir), 0);
+}
+
+static void needs_root(void)
+{
+	if (geteuid() != 0)
+		cr_skip_test("only root can take on other identities");
+}
+
+/* Create a file there, look whose it is, remove it as root. */
+struct creation {
+	int err;
+	uid_t uid;
+	gid_t gid;
+};
+
+static void create_file(void *arg)
+{
+	struct creation *c = arg;
+	char path[128];
+	struct stat st = { 0 };
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/f", dir);
+	fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	c->err = fd < 0 ? errno : 0;
+	if (fd >= 0) {
+		fstat(fd, &st);
+		close(fd);
+	}
+	c->uid = st.st_uid;
+	c->gid = st.st_gid;
+}
+
+static void remove_file(void *arg)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/f", dir);
+	unlink(path);
+}
+
+static struct creation create_as(const struct cred *cred)
+{
+	struct creation c;
+
+	pool_run(create_file, &c, cred);
+	pool_run(remove_file, NULL, NULL);
+	return c;
+}
+
+static void identities(void)
+{
+	const struct cred alice = { .uid = 1234, .gid = 2345 };
+	const struct cred bob = { .uid = 1235, .gid = 2346, .ngroups = 2, .groups = { 50, 51 } };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct creation c = create_as(&alice);
+
+		ASSERT(c.err == 0 && c.uid == 1234 && c.gid == 2345);
+		c = create_as(NULL);
+		ASSERT(c.err == 0 && c.uid == 0 && c.gid == 0);
+		c = create_as(&bob);
+		ASSERT(c.err == 0 && c.uid == 1235 && c.gid == 2346);
+		c = create_as(&cred_root);
+		ASSERT(c.err == 0 && c.uid == 0 && c.gid == 0);
+	}
+	/* The reactor's own thread is as it was. */
+	ASSERT(geteuid() == 0 && getegid() == 0);
+}
+
+Test(pool, jobs_run_as_whom_they_name)
+{
+	needs_root();
+	make_dir(0777, 0);
+	harness_run_one(0, identities);
+	remove_dir();
+}
+
+static void groups(void)
+{
+	const struct cred outside = { .uid = 1234, .gid = 2345 };
+	const struct cred member = { .uid = 1234, .gid = 2345, .ngroups = 3, .groups = { 7, 4711, 8 } };
+	const struct cred primary = { .uid = 1234, .gid = 4711 };
+
+	ASSERT(create_as(&outside).err == EACCES);
+	ASSERT(create_as(&member).err == 0);
+	ASSERT(create_as(&outside).err == EACCES);
+	ASSERT(create_as(&primary).err == 0);
+	ASSERT(create_as(NULL).err == 0);
+	ASSERT(create_as(&outside).err == EACCES);
+}
+
+Test(pool, supplementary_groups_count)
+{
+	needs_root();
+	make_dir(0770, 4711);
+	harness_run_one(0, groups);
+	remove_dir();
+}
+
+static void impossible(void)
+{
+	const struct cred minus_one = { .uid = UINT32_MAX, .gid = UINT32_MAX, .ngroups = 2, .groups = { UINT32_MAX, 4711 } };
+	struct creation c = create_as(&minus_one);
+
+	ASSERT(c.err == 0 && c.uid == 65534 && c.gid == 65534);
+}
+
+Test(pool, ids_that_cannot_exist_act_as_nobody)
+{
+	needs_root();
+	make_dir(0777, 0);
+	harness_run_one(0, impossible);
+	remove_dir();
+}
+
+/* With one thread, jobs of one identity in a row change it once. */
+static void repeat(void *arg, unsigned index)
+{
+	const struct cred alice = { .uid = 1234, .gid = 2345 };
+	int64_t before = counter_value("runtime.pool.identity_changes");
+
+	for (unsigned i = 0; i < 10; i++)
+		pool_run(remove_file, NULL, &alice);
+	ASSERT(counter_value("runtime.pool.identity_changes") - before == 1);
+	runtime_stop();
+}
+
+Test(pool, identity_is_cached)
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 4, .pool_threads = 1 };
+
+	needs_root();
+	make_dir(0777, 0);
+	harness_run(&config, repeat, NULL);
+	remove_dir();
+}
+
+/* A job that blocks holds up only its own fiber. */
+static pthread_barrier_t barrier;
+
+static void block(void *arg)
+{
+	pthread_barrier_wait(&barrier);
+}
+
+static void blocked_fiber(void *arg)
+{
+	pool_run(block, NULL, NULL);
+	*(bool *)arg = true;
+}
+
+static void others_go_on(void)
+{
+	bool done = false;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	ASSERT(fiber_spawn(blocked_fiber, &done, "blocked") == 0);
+	for (unsigned i = 0; i < 100; i++)
+		fiber_yield();
+	ASSERT(!done);
+	pthread_barrier_wait(&barrier);
+	while (!done)
+		fiber_yield();
+	pthread_barrier_destroy(&barrier);
+}
+
+Test(pool, blocking_jobs_do_not_block_the_reactor)
+{
+	harness_run_one(0, others_go_on);
+}
+
+/* The bound: 30 fibers of each reactor, 1 thread and a queue of 2. */
+enum { CALLERS = 30 };
+static _Atomic unsigned running, most_running, finished_calls;
+
+static void count_running(void *arg)
+{
+	unsigned now = ++running;
+
+	if (now > most_running)
+		most_running = now;
+	sched_yield();
+	running--;
+}
+
+static void caller(void *arg)
+{
+	for (unsigned i = 0; i < 20; i++)
+		pool_run(count_running, NULL, NULL);
+	if (++finished_calls == 2 * CALLERS)
+		runtime_stop();
+}
+
+static void callers_start(void *arg, unsigned index)
+{
+	for (unsigned i = 0; i < CALLERS; i++)
+		ASSERT(fiber_spawn(caller, NULL, "caller") == 0);
+}
+
+Test(pool, jobs_beyond_the_bound_wait)
+{
+	const struct reactor_config config = { .reactors = 2, .fibers = 40 };
+
+	cr_assert_eq(pool_init(2, 2), 0);
+	cr_assert_eq(pool_init(2, 2), -EALREADY);
+	harness_run(&config, callers_start, NULL);
+	pool_fini();
+	cr_assert_eq(finished_calls, 2 * CALLERS);
+	cr_assert_leq(most_running, 2);
+	cr_assert_eq(counter_value("runtime.pool.jobs"), 2 * CALLERS * 20);
+}
+
+Test(cred, equality_and_membership)
+{
+	const struct cred a = { .uid = 1, .gid = 2, .ngroups = 1, .groups = { 3 } };
+	struct cred b = a;
+
+	b.groups[1] = 99; /* beyond ngroups: no part of it */
+	cr_assert(cred_equal(&a, &b));
+	b.ngroups = 2;
+	cr_assert_not(cred_equal(&a, &b));
+	cr_assert(cred_in_group(&a, 2) && cred_in_group(&a, 3));
+	cr_assert_not(cred_in_group(&a, 99));
+	cr_assert(cred_in_group(&b, 99));
+}
