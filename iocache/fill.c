@@ -66,17 +66,6 @@ static int fill_without_reading(struct mapping *m, uint64_t start)
 	return !fill_is_needed_locked(m, f);
 }
 
-static int read_unit(struct mapping *m, uint64_t start, uint8_t *mem)
-{
-	ssize_t n = io_pread_all(m->config.direct_fd, mem, m->unit, start, 0);
-
-	counter_add(&fills_read, 1);
-	if (n < 0)
-		return (int)n;
-	memset(mem + n, 0, m->unit - (size_t)n);
-	return 0;
-}
-
 static int fill_by_reading(struct mapping *m, uint64_t start)
 {
 	/* Not from the buffer budget: those who wait for it may wait for this fill. Bounded by the runs in flight. */
@@ -86,7 +75,8 @@ static int fill_by_reading(struct mapping *m, uint64_t start)
 
 	if (!mem)
 		return -ENOMEM;
-	error = read_unit(m, start, mem);
+	error = mapping_read_device(m, m->config.direct_fd >= 0, mem, start, start + m->unit);
+	counter_add(&fills_read, 1);
 	leaf_lock(&m->lock);
 	f = error ? NULL : mapping_find_locked(m, start);
 	if (f && !f->run && fill_is_needed_locked(m, f)) {
@@ -123,7 +113,7 @@ static void fill_failed(struct mapping *m, uint64_t start, int error)
 	struct folio *f = mapping_find_locked(m, start);
 
 	if (f && !f->run && f->dirty_seq && f->dirty_seq <= m->round_target) {
-		if (mapping_fail_locked(m, start, start + m->unit, f->unstable, error) && f->unstable)
+		if (mapping_fail_locked(m, start, start + m->unit, m->stage_seq, f->unstable, error) && f->unstable)
 			f->dirty_seq = ++m->stage_seq;
 		else
 			mapping_remove_locked(m, f);

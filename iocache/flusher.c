@@ -36,14 +36,14 @@ noyield_fn bool error_keeps_data(int error)
 	}
 }
 
-noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, bool unstable, int error)
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, bool unstable, int error)
 {
 	static struct log_limit limit;
-	struct sync_waiter *w;
+	struct mapping_waiter *w;
 
 	log_limited(&limit, LOG_LEVEL_ERROR, "write-back of [%llu, %llu) failed: error %d", (unsigned long long)start, (unsigned long long)end, -error);
-	TAILQ_FOREACH(w, &m->sync_waiters, link)
-		if (w->seq <= m->round_target && w->start < end && start < w->end && !w->error)
+	TAILQ_FOREACH(w, &m->waiters, link)
+		if (w->seq <= seq && w->start < end && start < w->end && !w->error)
 			w->error = error;
 	if (unstable)
 		m->sticky_error = error;
@@ -58,14 +58,17 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 	return false;
 }
 
-/* After a failed sync nobody knows what of it is there: everybody who relied on it hears, and it is not tried again behind their backs. */
-static void sync_failed_locked(struct mapping *m, const struct round *r, int error)
+/*
+ * After a failed sync nobody knows what of it is there, and it is not tried again behind anybody's back. All who wait hear of it, also those of later
+ * stages: their bytes may have shared a unit that was written before the sync.
+ */
+static void sync_failed_locked(struct mapping *m, int error)
 {
-	struct sync_waiter *w;
+	struct mapping_waiter *w;
 
 	counter_add(&syncs_failed, 1);
-	TAILQ_FOREACH(w, &m->sync_waiters, link)
-		if (w->seq <= r->target && w->how != MAPPING_WRITTEN && !w->error)
+	TAILQ_FOREACH(w, &m->waiters, link)
+		if (w->how != MAPPING_WRITTEN && !w->error)
 			w->error = error;
 	if (m->unsynced_unstable)
 		m->sticky_error = error;
@@ -79,16 +82,19 @@ static void round_sync(struct mapping *m, const struct round *r)
 
 	leaf_lock(&m->lock);
 	enum mapping_unsynced had = m->unsynced;
+	bool needed = r->how != MAPPING_WRITTEN && (had == UNSYNCED_DATA || (!data_only && had == UNSYNCED_TIMES));
+	if (needed) /* before the sync: what is written while it runs is not covered by it */
+		m->unsynced = data_only ? UNSYNCED_TIMES : SYNCED;
 	leaf_unlock(&m->lock);
-	if (r->how == MAPPING_WRITTEN || had == SYNCED || (data_only && had == UNSYNCED_TIMES))
+	if (!needed)
 		return;
 	counter_add(&syncs, 1);
 	int error = io_fsync(m->config.buffered_fd, data_only ? IO_FSYNC_DATA : 0);
+	TRACE(TRACE_CACHE, "sync", "%p target %llu %s: %d", (void *)m, (unsigned long long)r->target, data_only ? "data" : "file", error);
 	leaf_lock(&m->lock);
-	m->unsynced = data_only && !error ? UNSYNCED_TIMES : SYNCED;
 	if (error)
-		sync_failed_locked(m, r, error);
-	m->unsynced_unstable = false;
+		sync_failed_locked(m, error);
+	m->unsynced_unstable &= m->unsynced == UNSYNCED_DATA;
 	leaf_unlock(&m->lock);
 }
 
@@ -137,12 +143,12 @@ static void round_write(struct mapping *m, const struct round *r)
 /* What to do now; false: nothing, and the flusher has ended as far as others can see. *release: the owner's reference is to be put. */
 static bool round_begin(struct mapping *m, struct round *r, bool *release)
 {
-	struct sync_waiter *w;
+	struct mapping_waiter *w;
 
 	leaf_lock(&m->lock);
-	*r = (struct round){ .target = m->stage_seq, .waited_for = !TAILQ_EMPTY(&m->sync_waiters) };
+	*r = (struct round){ .target = m->stage_seq, .waited_for = !TAILQ_EMPTY(&m->waiters) };
 	r->forced = m->force || r->waited_for;
-	TAILQ_FOREACH(w, &m->sync_waiters, link)
+	TAILQ_FOREACH(w, &m->waiters, link)
 		r->how = w->how > r->how ? w->how : r->how;
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	m->flushed_seq = m->round_target = r->target;
@@ -151,23 +157,26 @@ static bool round_begin(struct mapping *m, struct round *r, bool *release)
 	m->flusher_running = work;
 	*release = !work && m->held && !m->dirty_bytes;
 	m->held &= !*release;
+	if (!work)
+		fiber_cond_broadcast_locked(&m->flusher_ended);
 	leaf_unlock(&m->lock);
+	TRACE(TRACE_CACHE, "round", "%p target %llu work %d forced %d how %d", (void *)m, (unsigned long long)r->target, work, r->forced, r->how);
 	return work;
 }
 
 static void round_end(struct mapping *m, const struct round *r)
 {
-	struct sync_waiter *w, *next;
+	struct mapping_waiter *w, *next;
 
 	leaf_lock(&m->lock);
 	if (r->forced || !m->dirty_bytes)
 		m->deferred_since_ns = 0;
 	else if (!m->deferred_since_ns)
 		m->deferred_since_ns = clock_mono_ns();
-	TAILQ_FOREACH_SAFE(w, &m->sync_waiters, link, next) {
+	TAILQ_FOREACH_SAFE(w, &m->waiters, link, next) {
 		if (!r->waited_for || w->seq > r->target || w->how > r->how)
 			continue;
-		TAILQ_REMOVE(&m->sync_waiters, w, link);
+		TAILQ_REMOVE(&m->waiters, w, link);
 		w->done = true;
 		if (w->fiber)
 			fiber_unpark(w->fiber);
@@ -200,24 +209,26 @@ static void flusher_main(void *arg)
 		m->config.release(m->config.owner);
 }
 
-/* Become or start the flusher: true if the caller must run it because no fiber was to be had. */
-static bool start_flusher(struct mapping *m)
+/* Be the one who starts the flusher, unless it runs. A waiter that means to flush itself is not to be woken. */
+static bool claim_flusher(struct mapping *m, struct mapping_waiter *self)
 {
 	leaf_lock(&m->lock);
-	bool start = !m->flusher_running;
-	bool hold = start && !m->held;
-	m->flusher_running = true;
+	bool claimed = !m->flusher_running && !(self && self->done);
+	bool hold = claimed && !m->held;
+	m->flusher_running |= claimed;
 	m->held |= hold;
+	if (claimed && self)
+		self->fiber = NULL;
 	leaf_unlock(&m->lock);
 	if (hold && m->config.hold)
 		m->config.hold(m->config.owner);
-	return start && fiber_spawn(flusher_main, m, "flusher") != 0;
+	return claimed;
 }
 
 noyield_fn void mapping_kick(struct mapping *m)
 {
 	counter_add(&kicks, 1);
-	if (!start_flusher(m))
+	if (!claim_flusher(m, NULL) || fiber_spawn(flusher_main, m, "flusher") == 0)
 		return;
 	/* No fiber free: the next WRITE, sync or the ageing fiber tries again. */
 	leaf_lock(&m->lock);
@@ -237,32 +248,38 @@ static bool is_settled_locked(const struct mapping *m, enum mapping_sync_how how
 	return !m->dirty_bytes && !m->flusher_running && m->unsynced <= allowed[how];
 }
 
-/* No fiber is free: the waiter flushes. */
-static void run_flusher_here(struct mapping *m, struct sync_waiter *w)
+noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p)
 {
-	leaf_lock(&m->lock);
-	w->fiber = NULL;
-	leaf_unlock(&m->lock);
-	flusher_main(m);
+	if (p->unstable)
+		return;
+	w->waiter = (struct mapping_waiter){ .fiber = fiber_self(), .start = w->start, .end = w->end, .seq = w->seq, .how = p->how };
+	TAILQ_INSERT_TAIL(&m->waiters, &w->waiter, link);
+}
+
+/* Wait for the flusher's answer; where no fiber is to be had for it, be the flusher. */
+static int wait_registered(struct mapping *m, struct mapping_waiter *w)
+{
+	if (claim_flusher(m, w))
+		flusher_main(m);
+	else
+		fiber_park("sync", m); /* if it is done already, the wake-up is on its way */
+	ASSERT(w->done);
+	return w->error;
 }
 
 fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, enum mapping_sync_how how)
 {
-	struct sync_waiter w = { .fiber = fiber_self(), .start = start, .end = end, .seq = seq, .how = how };
+	struct mapping_waiter w = { .fiber = fiber_self(), .start = start, .end = end, .seq = seq, .how = how };
 
 	leaf_lock(&m->lock);
 	bool settled = is_settled_locked(m, how);
 	if (!settled)
-		TAILQ_INSERT_TAIL(&m->sync_waiters, &w, link);
+		TAILQ_INSERT_TAIL(&m->waiters, &w, link);
 	leaf_unlock(&m->lock);
 	if (settled)
 		return 0;
-	if (start_flusher(m))
-		run_flusher_here(m, &w);
-	else
-		fiber_park("sync", m);
-	ASSERT(w.done);
-	return w.error;
+	mapping_kick(m);
+	return wait_registered(m, &w);
 }
 
 static int take_sticky(struct mapping *m)
@@ -300,6 +317,8 @@ fiber_fn int mapping_flush(struct mapping *m)
 	int error = mapping_sync(m, 0, UINT64_MAX, staged_now(m), MAPPING_SYNC_FILE);
 
 	leaf_lock(&m->lock);
+	while (m->flusher_running)
+		fiber_cond_wait(&m->flusher_ended, &m->lock, "flusher to end");
 	mapping_drop_kept_locked(m);
 	leaf_unlock(&m->lock);
 	return error;
@@ -339,4 +358,9 @@ noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w)
 	fiber_rangelock_unlock(&m->ranges, &w->hold);
 	if (w->seq)
 		mapping_kick(m);
+}
+
+fiber_fn int mapping_write_wait(struct mapping *m, struct mapping_write *w)
+{
+	return wait_registered(m, &w->waiter);
 }

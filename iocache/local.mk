@@ -11,3 +11,8 @@ libiocache_a_SOURCES = \
 	iocache/run.c \
 	iocache/stage.c \
 	iocache/truncate.c
+
+check_PROGRAMS += tests/unit/byteset_test
+TESTS += tests/unit/byteset_test
+tests_unit_byteset_test_SOURCES = tests/unit/byteset_test.c
+tests_unit_byteset_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)

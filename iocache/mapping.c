@@ -37,8 +37,9 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	leaf_lock_init(&m->lock);
 	RB_INIT(&m->folios);
 	TAILQ_INIT(&m->kept);
-	TAILQ_INIT(&m->sync_waiters);
+	TAILQ_INIT(&m->waiters);
 	fiber_cond_init(&m->run_ended);
+	fiber_cond_init(&m->flusher_ended);
 	m->size = m->disk_size = config->size;
 	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;
@@ -62,7 +63,7 @@ void mapping_destroy(struct mapping *m)
 noyield_fn bool mapping_is_idle(struct mapping *m)
 {
 	leaf_lock(&m->lock);
-	bool idle = m->dirty_bytes == 0 && !m->flusher_running && TAILQ_EMPTY(&m->sync_waiters);
+	bool idle = m->dirty_bytes == 0 && !m->flusher_running && TAILQ_EMPTY(&m->waiters);
 	leaf_unlock(&m->lock);
 	return idle;
 }

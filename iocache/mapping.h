@@ -4,7 +4,7 @@
  * A mapping belongs to one open file, which outlives it: while there is anything to write, the mapping holds a reference to its owner through the
  * config's hold() and release(). Calls come from fibers of any reactor. Ranges are bytes of the file.
  *
- * A writer: mapping_write_begin(), then mapping_stage() once, then mapping_write_end(); if it must be stable, mapping_sync() after that. Nothing that
+ * A writer: mapping_write_begin(), then mapping_stage() once, then mapping_write_end(); if it must be stable, mapping_write_wait() after that. Nothing that
  * was staged is ever written from memory that changes: see iocache/folio.h.
  */
 #ifndef IOCACHE_MAPPING_H
@@ -62,11 +62,28 @@ struct mapping_attr {
 	struct timespec mtime, ctime;
 };
 
+enum mapping_sync_how {
+	MAPPING_WRITTEN,          /* on the device, perhaps in its cache */
+	MAPPING_SYNC_DATA,        /* fdatasync */
+	MAPPING_SYNC_FILE,        /* fsync: timestamps too */
+};
+
+/* A fiber that waits until what was staged up to seq and touches [start, end) is where `how` says. Private to iocache. */
+struct mapping_waiter {
+	TAILQ_ENTRY(mapping_waiter) link;
+	struct fiber *fiber;
+	uint64_t start, end, seq;
+	enum mapping_sync_how how;
+	int error;
+	bool done;
+};
+
 /* One WRITE on its way into the mapping; on the caller's stack. */
 struct mapping_write {
 	struct range_hold hold;
 	uint64_t start, end;
-	uint64_t seq;             /* out: what mapping_sync() waits for */
+	uint64_t seq;             /* out: the number of the stage; 0: nothing was staged */
+	struct mapping_waiter waiter; /* a stable WRITE's: known to the flusher from the moment its bytes are in the mapping */
 	struct mapping_attr before, after; /* out: the attributes that the WRITE changed, taken atomically with it */
 };
 
@@ -80,7 +97,8 @@ struct mapping_payload {
 	struct buf *buf;          /* data lies in it; the mapping takes its own references */
 	uint8_t *data;
 	uint32_t len;
-	bool unstable;            /* it will be acknowledged before it is written */
+	bool unstable;            /* it will be acknowledged before it is written; otherwise mapping_write_wait() follows */
+	enum mapping_sync_how how; /* ... and waits for this */
 };
 
 /*
@@ -91,12 +109,8 @@ fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const str
 /* The same through the kernel's page cache: buffered mode. What is staged of the range goes to the disk first. On return the bytes are in the page cache. */
 fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, const struct mapping_payload *payload);
 noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w);
-
-enum mapping_sync_how {
-	MAPPING_WRITTEN,          /* on the device, perhaps in its cache */
-	MAPPING_SYNC_DATA,        /* fdatasync */
-	MAPPING_SYNC_FILE,        /* fsync: timestamps too */
-};
+/* After mapping_write_end() of a stable WRITE that was staged: wait until it is. The first error of its data, or 0. */
+fiber_fn int mapping_write_wait(struct mapping *m, struct mapping_write *w);
 
 /*
  * Wait until everything staged up to seq that touches [start, end) is where `how` says. The first error of that data, or 0.
@@ -128,6 +142,10 @@ struct mapping_piece {
 fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end);
 noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t end, struct mapping_piece *piece, unsigned max);
 noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold);
+/*
+ * Bytes [start, end) as the device has them (direct: unit-aligned, mem page-aligned), or the page cache; zeros past the end of the file there. 0 or -errno.
+ */
+fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end);
 
 /*
  * What statx says of the file now, corrected for what is staged or was flushed by us. A change that was not ours is noticed here: clean units

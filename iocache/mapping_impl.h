@@ -18,17 +18,7 @@
 RB_HEAD(folio_tree, folio);
 TAILQ_HEAD(folio_list, folio);
 
-/* A fiber that waits in mapping_sync(); on its stack. */
-struct sync_waiter {
-	TAILQ_ENTRY(sync_waiter) link;
-	struct fiber *fiber;
-	uint64_t start, end, seq;
-	enum mapping_sync_how how;
-	int error;
-	bool done;
-};
-
-TAILQ_HEAD(sync_waiter_list, sync_waiter);
+TAILQ_HEAD(mapping_waiter_list, mapping_waiter);
 
 enum mapping_unsynced { SYNCED, UNSYNCED_TIMES, UNSYNCED_DATA };
 
@@ -57,6 +47,7 @@ struct mapping {
 	unsigned runs_in_flight;
 	unsigned disk_busy;               /* our own changes of the file are under way, or not yet noted: its ctime says nothing */
 	struct fiber_cond run_ended;      /* the flusher waits here */
+	struct fiber_cond flusher_ended;
 	bool flusher_running;
 	uint64_t flushed_seq;             /* stage_seq when the last round began */
 	bool force;                       /* the next round writes half-written units too */
@@ -67,7 +58,7 @@ struct mapping {
 	int stall_error;
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
-	struct sync_waiter_list sync_waiters;
+	struct mapping_waiter_list waiters;
 };
 
 int folio_compare(const struct folio *a, const struct folio *b);
@@ -117,6 +108,7 @@ fiber_fn bool fill_round(struct mapping *m, uint64_t target);
 struct run {
 	struct mapping *mapping;
 	uint64_t id, start, end;
+	uint64_t seq;                     /* bytes of later stages are not in it */
 	unsigned count;
 	bool growing;                     /* ends past disk_size */
 	struct iovec *iov;
@@ -136,8 +128,13 @@ fiber_fn void run_wait(struct mapping *m, unsigned below);
 /* flusher.c */
 /* Start the flusher unless it runs. Caller holds no lock and a reference to the owner. */
 noyield_fn void mapping_kick(struct mapping *m);
-/* A write of [start, end) failed: tell the round's waiters, remember for the others. True: the error's class keeps the data. */
-noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, bool unstable, int error);
+/*
+ * A write of [start, end) failed, with bytes of stages up to seq in it: tell those who wait for them, remember for the others. True: the error's class
+ * keeps the data.
+ */
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, bool unstable, int error);
+/* p has just been staged as w->seq: if it is stable, the flusher owes it an answer from now on. */
+noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p);
 noyield_fn bool error_keeps_data(int error);
 
 /* budget.c */

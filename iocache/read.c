@@ -1,7 +1,11 @@
 /* iocache/read.c - READ sees what is in hand. The reader holds its range shared, so no WRITE changes it; the flusher may still clean and drop. */
 #include "iocache/mapping_impl.h"
 
+#include <string.h>
+#include <sys/uio.h>
+
 #include "runtime/buf.h"
+#include "runtime/io.h"
 
 fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end)
 {
@@ -56,4 +60,25 @@ noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t e
 	while (c.count)
 		buf_put(c.piece[--c.count].buf);
 	return -E2BIG;
+}
+
+fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end)
+{
+	int fd = direct ? m->config.direct_fd : m->config.buffered_fd;
+	uint32_t align = direct ? m->config.block : 1;
+	size_t done = 0, len = end - start;
+
+	/* A direct read that is not whole blocks has met the end of file; going on from there would be misaligned. */
+	while (done < len && done % align == 0) {
+		struct iovec iov = { .iov_base = (uint8_t *)mem + done, .iov_len = len - done };
+		ssize_t n = io_preadv(fd, &iov, 1, start + done, 0);
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	memset((uint8_t *)mem + done, 0, len - done);
+	return 0;
 }

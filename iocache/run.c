@@ -75,7 +75,7 @@ static struct run *run_alloc(struct mapping *m, unsigned count)
 	struct run *r = malloc(sizeof *r + count * (sizeof *r->iov + sizeof *r->hold));
 
 	ASSERT(r);
-	*r = (struct run){ .mapping = m, .id = ++m->next_run, .count = count };
+	*r = (struct run){ .mapping = m, .id = ++m->next_run, .seq = m->stage_seq, .count = count };
 	r->iov = (struct iovec *)(r + 1);
 	r->hold = (struct buf **)(r->iov + count);
 	return r;
@@ -122,24 +122,25 @@ static bool any_unstable(struct mapping *m, uint64_t id, uint64_t start, uint64_
 	return false;
 }
 
-/* Run `id` has put [start, done) on the device, and failed from there to end unless done == end. */
-static void complete_locked(struct mapping *m, uint64_t id, uint64_t start, uint64_t done, uint64_t end, int error)
+/* The run has put [start, done) on the device, and failed from there on unless done is its end. */
+static void complete_locked(struct mapping *m, const struct run *r, uint64_t done, int error)
 {
+	uint64_t start = r->start, end = r->end;
 	bool keep = false;
 	struct folio *f, *next;
 
 	m->unsynced = done > start ? UNSYNCED_DATA : m->unsynced;
-	m->unsynced_unstable |= any_unstable(m, id, start, done);
+	m->unsynced_unstable |= any_unstable(m, r->id, start, done);
 	m->disk_size = done > start ? max_u64(m->disk_size, done) : m->disk_size;
 	if (done < end) {
 		counter_add(&runs_failed, 1);
-		keep = mapping_fail_locked(m, done, end, any_unstable(m, id, align_down(done, m->unit), end), error);
+		keep = mapping_fail_locked(m, done, end, r->seq, any_unstable(m, r->id, align_down(done, m->unit), end), error);
 	} else {
 		m->stalled_since_ns = 0;
 	}
 	for (f = mapping_first_locked(m, start); f && f->start < end; f = next) {
 		next = mapping_next_locked(f);
-		if (f->run != id)
+		if (f->run != r->id)
 			continue;
 		if (min_u64(folio_end(f), end) <= done)
 			mapping_clean_locked(m, f);
@@ -158,7 +159,7 @@ fiber_fn void run_write(struct run *r)
 	counter_add(&run_bytes, (int64_t)written);
 	TRACE(TRACE_WRITE, "run", "%p [%llu, %llu) %u pieces: %zu %d", (void *)m, (unsigned long long)r->start, (unsigned long long)r->end, r->count, written, error);
 	leaf_lock(&m->lock);
-	complete_locked(m, r->id, r->start, r->start + written, r->end, error);
+	complete_locked(m, r, r->start + written, error);
 	leaf_unlock(&m->lock);
 	for (unsigned i = 0; i < r->count; i++)
 		buf_put(r->hold[i]);
@@ -166,8 +167,8 @@ fiber_fn void run_write(struct run *r)
 	run_ended(m);
 }
 
-/* The dirty tail unit, marked as under way; its dirty ranges, cut at the end of file, in *dirty. NULL: none. */
-static struct folio *take_tail_locked(struct mapping *m, uint64_t target, uint64_t id, struct byteset *dirty)
+/* The dirty tail unit, marked as under way by r; its dirty ranges, cut at the end of file, in *dirty. NULL: none. */
+static struct folio *take_tail_locked(struct mapping *m, uint64_t target, struct run *r, struct byteset *dirty)
 {
 	uint64_t start = align_down(m->size, m->unit);
 	struct folio *f = m->size % m->unit ? mapping_find_locked(m, start) : NULL;
@@ -177,7 +178,8 @@ static struct folio *take_tail_locked(struct mapping *m, uint64_t target, uint64
 	ASSERT(!f->adopted);
 	*dirty = f->dirty;
 	byteset_clip(dirty, (uint32_t)(m->size - start));
-	f->run = id;
+	*r = (struct run){ .mapping = m, .id = ++m->next_run, .seq = m->stage_seq, .start = start, .end = start + byteset_hull(dirty).end };
+	f->run = r->id;
 	f->dirty_seq = 0;
 	return f;
 }
@@ -200,24 +202,21 @@ static uint64_t write_ranges(struct mapping *m, uint64_t start, uint8_t *data, c
 fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
 {
 	struct byteset dirty;
+	struct run r;
 	int error;
 
 	leaf_lock(&m->lock);
-	uint64_t id = ++m->next_run;
-	struct folio *f = take_tail_locked(m, target, id, &dirty);
-	if (!f) {
-		leaf_unlock(&m->lock);
-		return false;
-	}
-	uint64_t start = f->start, end = start + byteset_hull(&dirty).end;
-	struct buf *hold = buf_get(f->buf);
-	uint8_t *data = f->data;
+	struct folio *f = take_tail_locked(m, target, &r, &dirty);
+	struct buf *hold = f ? buf_get(f->buf) : NULL;
+	uint8_t *data = f ? f->data : NULL;
 	leaf_unlock(&m->lock);
+	if (!hold)
+		return false;
 
 	counter_add(&tails, 1);
-	uint64_t done = write_ranges(m, start, data, &dirty, &error);
+	uint64_t done = write_ranges(m, r.start, data, &dirty, &error);
 	leaf_lock(&m->lock);
-	complete_locked(m, id, start, done, end, error);
+	complete_locked(m, &r, done, error);
 	leaf_unlock(&m->lock);
 	buf_put(hold);
 	return true;

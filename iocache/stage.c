@@ -239,6 +239,7 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, w->end);
 	mapping_attr_locked(m, &w->after);
+	mapping_register_locked(m, w, p);
 	return 0;
 }
 
@@ -276,6 +277,8 @@ fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, c
 	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, error ? 0 : w->end);
 	mapping_attr_locked(m, &w->after);
+	if (!error)
+		mapping_register_locked(m, w, p);
 	leaf_unlock(&m->lock);
 	return error;
 }
@@ -295,6 +298,7 @@ fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const str
 		leaf_lock(&m->lock);
 		error = stage_locked(m, w, &s, middle, p, &fill);
 		leaf_unlock(&m->lock);
+		TRACE(TRACE_CACHE, "stage", "%p [%llu, %llu) seq %llu: %d", (void *)m, (unsigned long long)w->start, (unsigned long long)w->end, (unsigned long long)w->seq, error);
 		if (error == -EAGAIN)
 			error = mapping_fill_unit(m, fill) ? -ENOMEM : -EAGAIN;
 	} while (error == -EAGAIN);

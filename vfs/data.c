@@ -130,25 +130,20 @@ static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapp
 	return error;
 }
 
-static int make_stable(struct vfs_file *file, const struct mapping_write *w, enum vfs_stable stable)
-{
-	if (stable == VFS_UNSTABLE)
-		return 0;
-	return mapping_sync(vfs_file_mapping(file), w->start, w->end, w->seq, stable == VFS_DATA_SYNC ? MAPPING_SYNC_DATA : MAPPING_SYNC_FILE);
-}
-
 static int write_bytes(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, const struct vfs_payload *payload, enum vfs_stable stable,
 		       const struct vfs_attr *attr, struct vfs_write_result *result)
 {
-	struct mapping_payload p = { .buf = payload->buf, .data = payload->data, .len = payload->len, .unstable = stable == VFS_UNSTABLE };
+	struct mapping_payload p = { .buf = payload->buf, .data = payload->data, .len = payload->len };
 	struct mapping_write w = { .start = offset };
 	int error = call->cred.uid == 0 ? 0 : vfs_kill_suid(file, attr);
 
+	p.unstable = stable == VFS_UNSTABLE;
+	p.how = stable == VFS_DATA_SYNC ? MAPPING_SYNC_DATA : MAPPING_SYNC_FILE;
 	result->verf = vfs_verifier();
 	if (!error)
 		error = stage(call, file, &w, &p);
-	if (!error)
-		error = make_stable(file, &w, stable);
+	if (!error && !p.unstable)
+		error = mapping_write_wait(vfs_file_mapping(file), &w);
 	if (error)
 		return error;
 	wcc_from_write(&result->wcc, attr, &w);
@@ -234,18 +229,6 @@ static struct buf *alloc_patiently(size_t len)
 	return b;
 }
 
-/* Bytes [start, end) from the device (or the page cache) into mem; zeros past its end. */
-static int read_device(struct vfs_file *file, bool direct, uint8_t *mem, uint64_t start, uint64_t end)
-{
-	ssize_t n = io_pread_all(direct ? file->direct_fd : file->buffered_fd, mem, end - start, start, 0);
-
-	counter_add(&reads_device, 1);
-	if (n < 0)
-		return (int)n;
-	memset(mem + n, 0, end - start - (size_t)n);
-	return 0;
-}
-
 static int read_and_overlay(struct vfs_file *file, bool direct, uint64_t start, uint64_t end, const struct in_hand *in, struct vfs_read_result *result)
 {
 	uint32_t unit = direct ? mapping_unit(vfs_file_mapping(file)) : 1;
@@ -255,7 +238,8 @@ static int read_and_overlay(struct vfs_file *file, bool direct, uint64_t start, 
 
 	if (!b)
 		return -EAGAIN;
-	error = read_device(file, direct, b->data, from, to);
+	counter_add(&reads_device, 1);
+	error = mapping_read_device(vfs_file_mapping(file), direct, b->data, from, to);
 	if (error) {
 		buf_put(b);
 		return error;

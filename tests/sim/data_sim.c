@@ -1,0 +1,686 @@
+/*
+ * tests/sim/data_sim.c - the data path on the simulated backend: one seed, one schedule, one disk, one verdict.
+ *
+ * Several clients WRITE, READ, COMMIT and truncate one file through vfs/data.c; a byte-exact model says what each READ must return. Clients never touch the same
+ * *bytes* at once (so the model has one answer), but share units all the time. Each client keeps what it wrote UNSTABLE, and sends it
+ * again when the verifier changes, as a real one does. Three kinds of seed:
+ *   plain   no faults: every byte, every eof, every size as the model has it, and the same on the disk at the end;
+ *   fault   EIO, ENOSPC, short transfers: what was acknowledged as stable is there, what failed may be old or new;
+ *   crash   the power is cut at a step drawn from the seed; the disk then holds every stable byte, and no byte that nobody wrote; clients send
+ *           again what was not committed, and the file is the model's.
+ *
+ * For each byte the test keeps the set of values it may have after a crash now: the last stable one and all that were written since.
+ *
+ * Usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--minutes M]. A failure prints how to run it again.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "iocache/mapping.h"
+#include "runtime/buf.h"
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/fiber.h"
+#include "runtime/io.h"
+#include "runtime/log.h"
+#include "runtime/reactor.h"
+#include "runtime/sim.h"
+#include "vfs/data.h"
+#include "vfs/export.h"
+#include "vfs/file.h"
+
+enum { FILE_BYTES = 160 << 10, CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1, IO_BYTES_MAX = 48 << 10 };
+
+enum kind { PLAIN, FAULT, CRASH, KINDS };
+static const char *const kind_name[] = { "plain", "fault", "crash" };
+
+struct value_set {
+	uint64_t bits[4];
+};
+
+/* A WRITE that was acknowledged UNSTABLE and not committed since. */
+struct uncommitted {
+	uint64_t offset, id, verf;
+	uint32_t len;
+	uint8_t *data;
+};
+
+struct active {
+	bool used, exclusive, is_write;
+	uint64_t start, end;
+	const uint8_t *data;
+};
+
+static struct world {
+	enum kind kind;
+	uint64_t seed;
+	bool buffered, verbose;
+	uint32_t record, clients, ops, truncates;
+	uint64_t next_record, next_id;
+	/* the model */
+	uint8_t bytes[FILE_BYTES];
+	uint8_t unknown[FILE_BYTES];      /* 1: a failed WRITE left it old or new */
+	uint64_t byte_id[FILE_BYTES];     /* which WRITE gave it */
+	struct value_set allowed[FILE_BYTES];
+	uint64_t size, stable_size, size_max;
+	uint64_t truncating_to;           /* a truncate is under way; UINT64_MAX: none */
+	bool size_unknown;
+	struct uncommitted log[LOG_MAX];
+	unsigned logged;
+	struct active active[CLIENTS_MAX + 1];
+	/* the server */
+	struct vfs_file file;
+	struct export export;
+	struct export_view view;
+	struct vfs_call call;
+	unsigned running;
+	bool failed;
+} w;
+
+#define CHECK(cond, ...) do { if (!(cond)) fail(__LINE__, #cond, __VA_ARGS__); } while (0)
+
+__attribute__((format(printf, 3, 4), noreturn)) static void fail(int line, const char *cond, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("# FAILED %s seed %llu: line %d: %s: ", kind_name[w.kind], (unsigned long long)w.seed, line, cond);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n# again: data_sim --kind %s --seed %llu\n", kind_name[w.kind], (unsigned long long)w.seed);
+	fflush(stdout);
+	_exit(1);
+}
+
+#define SAY(...) do { if (w.verbose) { printf("# "); printf(__VA_ARGS__); printf("\n"); } } while (0)
+
+static bool chance(uint32_t percent)
+{
+	return sim_random(100) < percent;
+}
+
+static void allow(uint64_t i, uint8_t v)
+{
+	w.allowed[i].bits[v / 64] |= 1ull << v % 64;
+}
+
+static bool is_allowed(uint64_t i, uint8_t v)
+{
+	return w.allowed[i].bits[v / 64] >> v % 64 & 1;
+}
+
+static void allow_only(uint64_t i, uint8_t v)
+{
+	w.allowed[i] = (struct value_set){ { 0 } };
+	allow(i, v);
+	if (i >= w.truncating_to)
+		allow(i, 0);
+	for (unsigned k = 0; k < ARRAY_SIZE(w.active); k++)
+		if (w.active[k].used && w.active[k].is_write && w.active[k].start <= i && i < w.active[k].end)
+			allow(i, w.active[k].data[i - w.active[k].start]);
+}
+
+/* The power went while this fiber ran: it learns it from its dead descriptors, and ends here. */
+static void end_if_cut(int error)
+{
+	if (w.kind == CRASH && (error == -ESTALE || error == -EBADF))
+		fiber_park("power cut", NULL);
+}
+
+/* Take [start, end) for one operation; bytes in use by a conflicting one: wait. */
+static struct active *reserve(uint64_t start, uint64_t end, bool exclusive, bool is_write, const uint8_t *data)
+{
+	struct active *mine;
+
+	for (;;) {
+		bool conflict = false;
+
+		mine = NULL;
+		for (unsigned i = 0; i < ARRAY_SIZE(w.active); i++) {
+			struct active *a = &w.active[i];
+
+			if (!a->used)
+				mine = a;
+			else if (a->start < end && start < a->end && (exclusive || a->exclusive))
+				conflict = true;
+		}
+		if (mine && !conflict)
+			break;
+		fiber_sleep_ns(1000 + sim_random(100000));
+	}
+	*mine = (struct active){ .used = true, .exclusive = exclusive, .is_write = is_write, .start = start, .end = end, .data = data };
+	return mine;
+}
+
+static void model_write(uint64_t offset, const uint8_t *data, uint32_t len, uint64_t id)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		w.bytes[offset + i] = data[i];
+		w.byte_id[offset + i] = id;
+		w.unknown[offset + i] = 0;
+	}
+	w.size = max_u64(w.size, offset + len);
+	w.size_max = max_u64(w.size_max, w.size);
+}
+
+static void model_stable(uint64_t start, uint64_t end, uint64_t up_to_id)
+{
+	for (uint64_t i = start; i < end; i++)
+		if (w.byte_id[i] <= up_to_id && !w.unknown[i])
+			allow_only(i, w.bytes[i]);
+}
+
+static void model_failed_write(uint64_t offset, uint32_t len)
+{
+	uint64_t id = ++w.next_id; /* what was acknowledged before for these bytes is not to be sent again */
+
+	memset(&w.unknown[offset], 1, len);
+	for (uint32_t i = 0; i < len; i++)
+		w.byte_id[offset + i] = id;
+	w.size_unknown = true;
+	w.size_max = max_u64(w.size_max, offset + len);
+}
+
+static void log_uncommitted(uint64_t offset, const uint8_t *data, uint32_t len, uint64_t id, uint64_t verf)
+{
+	CHECK(w.logged < LOG_MAX, "log full");
+	struct uncommitted *u = &w.log[w.logged++];
+
+	*u = (struct uncommitted){ .offset = offset, .id = id, .verf = verf, .len = len, .data = malloc(len) };
+	memcpy(u->data, data, len);
+}
+
+/* Bytes of the log that later WRITEs replaced must not be sent again: cut to what is still the newest. */
+static bool still_newest(const struct uncommitted *u, uint32_t i)
+{
+	return w.byte_id[u->offset + i] == u->id;
+}
+
+static int send_write(uint64_t offset, const uint8_t *data, uint32_t len, enum vfs_stable stable, uint64_t *verf)
+{
+	struct buf *b = NULL;
+	struct vfs_write_result r;
+	struct vfs_payload p;
+	uint32_t skew = chance(5) ? (uint32_t)sim_random(PAGE_BYTES) : 0; /* as privacy-wrapped calls would */
+	int error;
+
+	while (!(b = buf_alloc(len + 2 * PAGE_BYTES)))
+		buf_wait(len, clock_mono_ns() + 1000000);
+	p = (struct vfs_payload){ .buf = b, .data = b->data + (offset + skew) % PAGE_BYTES, .len = len };
+	memcpy(p.data, data, len);
+	error = vfs_write(&w.call, &w.file, offset, &p, stable, &r);
+	end_if_cut(error);
+	buf_put(b);
+	if (!error) {
+		CHECK(r.count == len && r.committed >= stable, "count %u committed %d", r.count, r.committed);
+		CHECK(r.wcc.post_valid, "no post-op attributes");
+		*verf = r.verf;
+	}
+	return error;
+}
+
+static void pick_range(uint64_t *offset, uint32_t *len)
+{
+	if (w.record && chance(60) && (w.next_record + 1) * w.record <= FILE_BYTES) {
+		*offset = w.next_record++ * w.record;
+		*len = w.record;
+		return;
+	}
+	*len = 1 + (uint32_t)(chance(50) ? sim_random(600) : sim_random(IO_BYTES_MAX));
+	*offset = sim_random(FILE_BYTES - *len);
+	if (chance(30))
+		*offset = align_down(*offset, PAGE_BYTES);
+}
+
+static void do_write(void)
+{
+	static const enum vfs_stable stables[] = { VFS_UNSTABLE, VFS_UNSTABLE, VFS_DATA_SYNC, VFS_FILE_SYNC };
+	uint64_t offset, verf = 0, id;
+	enum vfs_stable stable = stables[sim_random(4)];
+	uint32_t len;
+
+	pick_range(&offset, &len);
+	uint8_t *data = malloc(len);
+	for (uint32_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(1 + sim_random(255));
+	struct active *a = reserve(offset, offset + len, true, true, data);
+	for (uint32_t i = 0; i < len; i++)
+		allow(offset + i, data[i]);
+	w.size_max = max_u64(w.size_max, offset + len);
+	id = ++w.next_id;
+	SAY("write [%llu, %llu) stable %d id %llu", (unsigned long long)offset, (unsigned long long)(offset + len), stable, (unsigned long long)id);
+	int error = send_write(offset, data, len, stable, &verf);
+	SAY("write id %llu: %d", (unsigned long long)id, error);
+	CHECK(!error || w.kind == FAULT, "WRITE failed: %d", error);
+	if (error) {
+		model_failed_write(offset, len);
+	} else {
+		model_write(offset, data, len, id);
+		if (stable == VFS_UNSTABLE) {
+			log_uncommitted(offset, data, len, id, verf);
+			if (verf != vfs_verifier())
+				memset(&w.unknown[offset], 1, len);
+		} else {
+			model_stable(offset, offset + len, id);
+			w.stable_size = max_u64(w.stable_size, offset + len);
+		}
+	}
+	a->used = false;
+	free(data);
+}
+
+static void compare(uint64_t offset, const uint8_t *got, uint64_t n, const char *what)
+{
+	for (uint64_t i = 0; i < n; i++)
+		CHECK(got[i] == w.bytes[offset + i] || w.unknown[offset + i], "%s: byte %llu is %u, should be %u (write %llu)", what,
+		      (unsigned long long)(offset + i), got[i], w.bytes[offset + i], (unsigned long long)w.byte_id[offset + i]);
+}
+
+static void do_read(void)
+{
+	uint64_t offset;
+	uint32_t len;
+	struct vfs_read_result r;
+
+	pick_range(&offset, &len);
+	struct active *a = reserve(offset, offset + len, false, false, NULL);
+	uint64_t size_before = w.size, end = offset + len;
+	int error = vfs_read(&w.call, &w.file, offset, len, &r);
+	end_if_cut(error);
+	CHECK(!error || w.kind == FAULT, "READ failed: %d", error);
+	if (!error) {
+		uint64_t at = offset;
+
+		SAY("read [%llu, +%u): %u eof %d", (unsigned long long)offset, len, r.count, r.eof);
+		for (unsigned i = 0; i < r.segments; at += r.iov[i].iov_len, i++)
+			compare(at, r.iov[i].iov_base, r.iov[i].iov_len, "READ");
+		CHECK(at == offset + r.count, "segments do not add up");
+		if (!w.size_unknown) {
+			CHECK(r.count >= (offset < size_before ? min_u64(len, size_before - offset) : 0), "READ too short: %u", r.count);
+			CHECK((end < size_before ? !r.eof : end >= w.size_max ? r.eof : true), "eof %d, size %llu", r.eof, (unsigned long long)w.size);
+		}
+		if (chance(20)) /* the reply is being sent: others write meanwhile */
+			fiber_sleep_ns(sim_random(2000000));
+		vfs_read_put(&r);
+	}
+	a->used = false;
+}
+
+/* Send again what the verifier says may be lost. */
+static void resend(uint64_t verf)
+{
+	for (unsigned i = 0; i < w.logged; i++) {
+		struct uncommitted *u = &w.log[i];
+
+		for (uint32_t a = 0, b; u->verf != verf && a < u->len; a = b) {
+			for (b = a; b < u->len && still_newest(u, b); b++)
+				;
+			uint64_t v = verf;
+			int error = b > a ? send_write(u->offset + a, u->data + a, b - a, VFS_FILE_SYNC, &v) : 0;
+
+			CHECK(!error || w.kind == FAULT, "resend failed: %d", error);
+			memset(&w.unknown[u->offset + a], error != 0, b - a);
+			b += b == a;
+		}
+	}
+}
+
+static void do_commit(void)
+{
+	uint64_t verf;
+	struct vfs_wcc wcc;
+	/* Nobody else works meanwhile in runs with faults: the model would not know what is lost. */
+	struct active *a = reserve(0, w.kind == FAULT ? FILE_BYTES : 0, true, false, NULL);
+	uint64_t id = w.next_id, size = w.size;
+	unsigned logged = w.logged;
+	struct active others[ARRAY_SIZE(w.active)];
+
+	memcpy(others, w.active, sizeof others);
+	int error = vfs_commit(&w.call, &w.file, 0, 0, &verf, &wcc);
+	end_if_cut(error);
+	SAY("commit: %d", error);
+	CHECK(!error || w.kind == FAULT, "COMMIT failed: %d", error);
+	if (error && w.kind == FAULT) {
+		for (unsigned i = 0; i < logged; i++)
+			memset(&w.unknown[w.log[i].offset], 1, w.log[i].len);
+		w.size_unknown = true;
+	}
+	if (w.kind == FAULT)
+		resend(verf);
+	if (!error && w.kind != FAULT) {
+		/* A WRITE that was under way when COMMIT began may have a smaller number and not be covered. */
+		for (uint64_t i = 0; i < FILE_BYTES; i++) {
+			bool was_active = false;
+
+			for (unsigned k = 0; k < ARRAY_SIZE(others); k++)
+				was_active |= others[k].used && others[k].is_write && others[k].start <= i && i < others[k].end;
+			if (!was_active)
+				model_stable(i, i + 1, id);
+		}
+		w.stable_size = max_u64(w.stable_size, min_u64(min_u64(size, w.size), w.truncating_to));
+	}
+	if (w.kind == FAULT) {
+		for (unsigned i = 0; i < w.logged; i++)
+			free(w.log[i].data);
+		w.logged = 0;
+	}
+	a->used = false;
+}
+
+static void do_truncate(void)
+{
+	uint64_t size = chance(50) ? sim_random(FILE_BYTES) : align_down(sim_random(FILE_BYTES), PAGE_BYTES);
+	struct active *a = reserve(0, FILE_BYTES, true, false, NULL);
+	int error;
+
+	for (uint64_t i = size; i < FILE_BYTES; i++)
+		allow(i, 0);
+	w.stable_size = min_u64(w.stable_size, size);
+	w.size_max = max_u64(w.size_max, size);
+	w.truncating_to = size;
+	SAY("truncate %llu", (unsigned long long)size);
+	error = vfs_truncate(&w.file, size);
+	end_if_cut(error);
+	w.truncating_to = UINT64_MAX;
+	CHECK(!error || w.kind == FAULT, "truncate failed: %d", error);
+	if (error) {
+		w.size_unknown = true;
+		memset(w.unknown, 1, sizeof w.unknown);
+	} else {
+		uint64_t id = ++w.next_id;
+
+		for (uint64_t i = min_u64(size, w.size); i < FILE_BYTES; i++) {
+			if (i < size && w.unknown[i]) /* a failed WRITE may have reached beyond the size that we know */
+				continue;
+			w.bytes[i] = 0;
+			w.byte_id[i] = id;
+			w.unknown[i] = 0;
+			allow_only(i, 0);
+		}
+		w.size = w.stable_size = w.size_max = size;
+		w.size_unknown = false;
+		w.next_record = size / (w.record ? w.record : 1);
+	}
+	a->used = false;
+}
+
+static void client_main(void *arg)
+{
+	for (uint32_t i = 0; i < w.ops; i++) {
+		uint64_t what = sim_random(100);
+
+		if (what < 50)
+			do_write();
+		else if (what < 80)
+			do_read();
+		else if (what < 90)
+			do_commit();
+		else if (what < 90 + w.truncates)
+			do_truncate();
+		else
+			fiber_sleep_ns(sim_random(3) ? sim_random(1000000) : sim_random(800000000));
+	}
+	w.running--;
+}
+
+/* ---- the server's side ---- */
+
+/* Until the client has sent them again, uncommitted bytes may be old or new. */
+static void lost(void *owner)
+{
+	vfs_verifier_change();
+	for (unsigned i = 0; i < w.logged; i++)
+		for (uint32_t k = 0; k < w.log[i].len; k++)
+			if (still_newest(&w.log[i], k))
+				w.unknown[w.log[i].offset + k] = 1;
+	w.size_unknown = true;
+}
+
+static void open_file(void)
+{
+	int fd = sim_open(FILE_NUMBER, 0);
+	struct statx stx;
+	struct mapping_config mc = { .direct_fd = w.file.direct_fd = sim_open(FILE_NUMBER, SIM_DIRECT), .buffered_fd = fd, .data_lost = lost };
+
+	CHECK(io_fstatx(fd, STATX_BASIC_STATS, &stx) == 0, "statx");
+	mc.block = stx.stx_dio_offset_align ? stx.stx_dio_offset_align : 4096;
+	mc.size = stx.stx_size;
+	mc.mtime = (struct timespec){ stx.stx_mtime.tv_sec, stx.stx_mtime.tv_nsec };
+	mc.ctime = (struct timespec){ stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec };
+	w.file.export = &w.export;
+	w.file.type = S_IFREG;
+	w.file.path_fd = w.file.buffered_fd = fd;
+	w.file.local_fs = w.file.io_open = true;
+	fiber_mutex_init(&w.file.open_mutex);
+	w.file.refs = 1;
+	w.file.mapping = mapping_create(&mc);
+	w.view.export = &w.export;
+	w.view.options.write_mode = w.view.options.read_mode = w.buffered ? EXPORT_MODE_BUFFERED : EXPORT_MODE_DIRECT;
+	w.call.view = &w.view;
+	w.call.cred = cred_root;
+}
+
+static void check_file(void)
+{
+	uint8_t *disk = malloc(FILE_BYTES + 1);
+	ssize_t n = sim_peek(FILE_NUMBER, disk, FILE_BYTES + 1, 0);
+
+	CHECK(w.size_unknown || sim_size(FILE_NUMBER) == w.size, "size on disk %llu, should be %llu", (unsigned long long)sim_size(FILE_NUMBER), (unsigned long long)w.size);
+	compare(0, disk, (uint64_t)n < FILE_BYTES ? (uint64_t)n : FILE_BYTES, "disk");
+	free(disk);
+}
+
+static void wait_for_clients(void)
+{
+	while (w.running)
+		fiber_sleep_ns(1000000);
+}
+
+static void close_file(void)
+{
+	struct sim_config none = { .disk_bytes = 1ull << 30 };
+	uint64_t verf;
+	struct vfs_wcc wcc;
+
+	sim_set_faults(&none);
+	vfs_commit(&w.call, &w.file, 0, 0, &verf, &wcc);
+	resend(verf);
+	CHECK(mapping_flush(w.file.mapping) == 0, "flush");
+	CHECK(mapping_is_idle(w.file.mapping), "not idle after flush");
+	mapping_destroy(w.file.mapping);
+	check_file();
+}
+
+static void main_fiber(void *arg)
+{
+	cache_start();
+	open_file();
+	w.running = w.clients;
+	for (uint32_t i = 0; i < w.clients; i++)
+		CHECK(fiber_spawn(client_main, NULL, "client") == 0, "spawn");
+	wait_for_clients();
+	if (w.kind == FAULT)
+		do_commit();
+	close_file();
+	runtime_stop();
+}
+
+static void start(void *arg, unsigned index)
+{
+	main_fiber(arg);
+}
+
+/* After the cut: the disk is legal; the clients send again what they know was not committed. */
+static void after_crash(void *arg, unsigned index)
+{
+	uint8_t *disk = malloc(FILE_BYTES);
+	uint64_t size = sim_size(FILE_NUMBER), verf;
+	struct vfs_wcc wcc;
+	ssize_t n = sim_peek(FILE_NUMBER, disk, FILE_BYTES, 0);
+
+	CHECK(size >= w.stable_size, "size %llu after the cut, %llu was stable", (unsigned long long)size, (unsigned long long)w.stable_size);
+	CHECK(size <= w.size_max, "size %llu after the cut, never was more than %llu", (unsigned long long)size, (unsigned long long)w.size_max);
+	for (ssize_t i = 0; i < n; i++)
+		CHECK(is_allowed((uint64_t)i, disk[i]), "byte %zd is %u after the cut: lost, or nobody wrote it (last write %llu gave %u)", i, disk[i],
+		      (unsigned long long)w.byte_id[i], w.bytes[i]);
+	/* Unacknowledged WRITEs and truncates may or may not have happened. */
+	for (unsigned k = 0; k < ARRAY_SIZE(w.active); k++)
+		for (uint64_t i = w.active[k].start; w.active[k].used && w.active[k].exclusive && i < w.active[k].end; i++)
+			w.unknown[i] = 1;
+	memset(w.active, 0, sizeof w.active);
+	w.size_unknown = true;
+	cache_start();
+	open_file();
+	CHECK(vfs_commit(&w.call, &w.file, 0, 0, &verf, &wcc) == 0, "commit after the cut");
+	resend(verf);
+	close_file();
+	runtime_stop();
+	free(disk);
+}
+
+static struct sim_config draw_config(uint64_t seed)
+{
+	struct sim_config c = { .seed = seed, .disk_bytes = 1ull << 30, .mem_align_bytes = 512 };
+	static const uint32_t blocks[] = { 512, 4096, 4096, 4096, 16384, 65536 };
+	uint64_t r = seed * 0x9e3779b97f4a7c15ull;
+
+	c.block_bytes = blocks[(r >> 20) % ARRAY_SIZE(blocks)];
+	c.latency_ns_max = (r >> 30) % 3 ? 200000 : 5000000;
+	c.short_write = c.short_read = (r >> 34) % 2 ? 2000 : 0;
+	if (w.kind != FAULT)
+		return c;
+	c.write_error = (r >> 36) % 2 ? 1500 : 0;
+	c.read_error = (r >> 37) % 3 ? 0 : 1000;
+	c.fsync_error = (r >> 38) % 2 ? 2000 : 0;
+	c.nospc = (r >> 39) % 2 ? 1500 : 0;
+	return c;
+}
+
+static void draw_world(void)
+{
+	static const uint32_t records[] = { 0, 6000, 4704, 700, 9000, 12288, 47008 };
+	struct cache_config cc = { 0 };
+
+	w.record = records[sim_random(ARRAY_SIZE(records))];
+	w.clients = 1 + (uint32_t)sim_random(CLIENTS_MAX);
+	w.ops = 4 + (uint32_t)sim_random(30);
+	w.truncates = sim_random(2) ? 3 : 0;
+	w.buffered = sim_random(10) == 0;
+	if (sim_random(4) == 0)
+		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = 16 << 10 };
+	cc.edge_wait_ms = sim_random(2) ? 0 : 50;
+	cc.run_bytes_max = sim_random(3) ? 0 : 16 << 10;
+	cache_init(&cc);
+}
+
+/* An assertion of the server or the simulation: show who waits for what. */
+static void on_abort(int sig)
+{
+	fflush(stdout);
+	fiber_dump(stdout);
+	fflush(stdout);
+	_exit(1);
+}
+
+static int run_seed(enum kind kind, uint64_t seed)
+{
+	struct reactor_config rc = { .reactors = 1, .fibers = 128 };
+	struct sim_config sc;
+	int error;
+
+	w.kind = kind;
+	w.truncating_to = UINT64_MAX;
+	w.seed = seed;
+	sc = draw_config(seed);
+	sim_init(&sc);
+	signal(SIGABRT, on_abort);
+	if (!w.verbose)
+		log_set_level(LOG_LEVEL_ERROR - 1);
+	buf_init(16 << 20);
+	draw_world();
+	for (uint64_t i = 0; i < FILE_BYTES; i++)
+		allow(i, 0);
+	if (runtime_init(&rc))
+		return 1;
+	if (kind == CRASH)
+		sim_cut_at_step(1 + sim_random(sim_random(2) ? 300 : 6000));
+	error = runtime_run(start, NULL);
+	if (error && kind == CRASH) {
+		runtime_fini();
+		struct cache_config cc = { 0 };
+		cache_init(&cc);
+		vfs_verifier_change();
+		CHECK(runtime_init(&rc) == 0, "runtime_init after the cut");
+		error = runtime_run(after_crash, NULL);
+	}
+	return error != 0;
+}
+
+/* Each seed in a process of its own: what a cut leaves behind goes with it. */
+static bool seed_passes(enum kind kind, uint64_t seed)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	if (w.verbose) /* for the debugger */
+		return run_seed(kind, seed) == 0;
+	pid = fork();
+	if (pid == 0) {
+		int rc = run_seed(kind, seed);
+
+		fflush(stdout);
+		_exit(rc);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return true;
+	printf("not ok %s seed %llu (status 0x%x)\n", kind_name[kind], (unsigned long long)seed, (unsigned)status);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t first = 1, count = 500;
+	int only = -1;
+	double minutes = 0;
+	unsigned passed = 0, failed = 0;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--seeds") && i + 2 < argc) {
+			first = strtoull(argv[i + 1], NULL, 10);
+			count = strtoull(argv[i + 2], NULL, 10);
+			i += 2;
+		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
+			first = strtoull(argv[++i], NULL, 10);
+			count = 1;
+			w.verbose = true;
+		} else if (!strcmp(argv[i], "--minutes") && i + 1 < argc) {
+			minutes = atof(argv[++i]);
+			count = UINT64_MAX - first;
+		} else if (!strcmp(argv[i], "--kind") && i + 1 < argc) {
+			for (int k = 0; k < KINDS; k++)
+				if (!strcmp(argv[i + 1], kind_name[k]))
+					only = k;
+			i++;
+		} else {
+			fprintf(stderr, "usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--minutes M]\n");
+			return 2;
+		}
+	}
+	time_t until = time(NULL) + (time_t)(minutes * 60);
+	for (uint64_t seed = first; seed < first + count && failed < 10 && (minutes == 0 || time(NULL) < until); seed++)
+		for (int k = 0; k < KINDS; k++)
+			if (only < 0 || only == k)
+				*(seed_passes((enum kind)k, seed) ? &passed : &failed) += 1;
+	printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+	return failed != 0;
+}
