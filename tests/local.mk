@@ -27,3 +27,10 @@ TESTS += tests/lab/lab_test
 EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh
 
 include tests/e2e/local.mk
+
+# The data path on the simulated backend: a fixed set of seeds; more by hand (tests/sim/data_sim --minutes 60).
+noinst_PROGRAMS += tests/sim/data_sim
+TESTS += tests/sim/data_sim_test
+EXTRA_DIST += tests/sim/data_sim_test
+tests_sim_data_sim_SOURCES = tests/sim/data_sim.c
+tests_sim_data_sim_LDADD = libvfs.a libiocache.a libruntime.a $(RUNTIME_LIBS)
