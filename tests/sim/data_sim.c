@@ -601,8 +601,6 @@ static int run_seed(enum kind kind, uint64_t seed)
 	sc = draw_config(seed);
 	sim_init(&sc);
 	signal(SIGABRT, on_abort);
-	if (!w.verbose)
-		log_set_level(LOG_LEVEL_ERROR - 1);
 	buf_init(16 << 20);
 	draw_world();
 	for (uint64_t i = 0; i < FILE_BYTES; i++)
@@ -623,10 +621,20 @@ static int run_seed(enum kind kind, uint64_t seed)
 	return error != 0;
 }
 
-/* Each seed in a process of its own: what a cut leaves behind goes with it. */
+static void show(FILE *log)
+{
+	char line[512];
+
+	rewind(log);
+	while (fgets(line, sizeof line, log))
+		printf("# %s", line);
+}
+
+/* Each seed in a process of its own: what a cut leaves behind goes with it. Its log is shown if it fails. */
 static bool seed_passes(enum kind kind, uint64_t seed)
 {
-	int status;
+	FILE *log = tmpfile();
+	int status = -1;
 	pid_t pid;
 
 	fflush(stdout);
@@ -634,17 +642,19 @@ static bool seed_passes(enum kind kind, uint64_t seed)
 		return run_seed(kind, seed) == 0;
 	pid = fork();
 	if (pid == 0) {
+		dup2(fileno(log), STDERR_FILENO);
 		int rc = run_seed(kind, seed);
 
 		fflush(stdout);
 		_exit(rc);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return false;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return true;
-	printf("not ok %s seed %llu (status 0x%x)\n", kind_name[kind], (unsigned long long)seed, (unsigned)status);
-	return false;
+	bool passed = pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (!passed) {
+		show(log);
+		printf("not ok %s seed %llu (status 0x%x)\n", kind_name[kind], (unsigned long long)seed, (unsigned)status);
+	}
+	fclose(log);
+	return passed;
 }
 
 int main(int argc, char **argv)
