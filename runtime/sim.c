@@ -29,8 +29,8 @@
  *    fiber_sleep_ns() costs nothing.
  *  - Faults come in two forms: probabilities (sim_set_faults()) for exploration, the named points of runtime/fault.h for "the third fsync fails".
  *  - Check the end too: runtime_run() returned 0, the model is equal, nothing is left over.
- *  - What an abandoned fiber held stays allocated after a cut: such tests run with ASAN_OPTIONS=detect_leaks=0, and one process can take
- *    many cuts, not endless ones.
+ *  - What an abandoned fiber held stays held after a cut: memory, bufs of the budget, places in the static lists of upper layers. A test of these
+ *    layers forks a child per seed and judges by its exit status: a child is a machine, and what a dead one leaks does not count.
  *  - When it fails, the seed is in the message (an abort prints it too). Rerun with only that seed; NFSDIRECT_TRACE=all shows the path.
  *
  * How it works

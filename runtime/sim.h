@@ -10,7 +10,7 @@
  * largest size ever set. Buffered descriptors (sim_open without SIM_DIRECT) write through a simulated page cache that is coherent with direct I/O and
  * is lost likewise. A write that fails may have written some of its blocks inside the size; a sync that fails loses some of what it covered for good,
  * though reads still show it until the cut. That a file exists is durable at once. Direct I/O with misaligned offset, length or memory fails with
- * EINVAL. All content that nobody wrote reads as zeros.
+ * EINVAL, also at the end of file, where some kernels answer 0 first: so going on after a short read at the end is caught every time. All content that nobody wrote reads as zeros.
  */
 #ifndef RUNTIME_SIM_H
 #define RUNTIME_SIM_H
