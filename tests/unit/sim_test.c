@@ -526,7 +526,7 @@ static void always_short(void)
 	ssize_t done = put(fd, mem, sizeof(mem), 0);
 
 	cr_assert(done > 0 && done < (ssize_t)sizeof(mem) && done % BLOCK == 0);
-	cr_assert_eq(sim_size(1), done);
+	cr_assert_eq((ssize_t)sim_size(1), done);
 	cr_assert_eq(io_pwritev_all(fd, &iov, 1, 0, 0, &err), sizeof(mem));
 	cr_assert_eq(err, 0);
 	done = get(fd, mem, sizeof(mem), 0);
