@@ -724,11 +724,13 @@ static bool mark_removed(struct vfs_file *file)
 fiber_fn void vfs_file_removed(const struct vfs_fh *fh)
 {
 	struct vfs_file *file = vfs_file_peek(fh);
+	struct mapping *mapping;
 	struct vfs_attr attr;
 
 	if (!file)
 		return;
-	if (!vfs_getattr(file, &attr) && !attr.nlink && mark_removed(file) && vfs_file_mapping(file))
-		mapping_discard(vfs_file_mapping(file));
+	mapping = vfs_file_mapping(file);
+	if (!vfs_getattr(file, &attr) && !attr.nlink && mark_removed(file) && mapping && !mapping_is_idle(mapping))
+		mapping_discard(mapping);
 	vfs_file_put(file);
 }
