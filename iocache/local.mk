@@ -16,3 +16,8 @@ check_PROGRAMS += tests/unit/byteset_test
 TESTS += tests/unit/byteset_test
 tests_unit_byteset_test_SOURCES = tests/unit/byteset_test.c
 tests_unit_byteset_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/mapping_test
+TESTS += tests/unit/mapping_test
+tests_unit_mapping_test_SOURCES = tests/unit/mapping_test.c
+tests_unit_mapping_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
