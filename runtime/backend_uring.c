@@ -27,6 +27,7 @@ enum {
 	OP_FTRUNCATE = 55, /* IORING_OP_FTRUNCATE; liburing 2.3 has no name for it */
 	CQ_PER_SQ = 4,
 	RESERVED_SQES = 2, /* for the nudge and a cancellation of everything */
+	ENTRIES_MIN = 8,
 };
 
 enum op_state { OP_NEW, OP_WAITING, OP_IN_RING, OP_CANCEL_WAITS, OP_CANCEL_ASKED, OP_BLOCKING, OP_ENDED };
@@ -408,7 +409,7 @@ static int uring_init(struct reactor *r, const struct reactor_config *config)
 
 	if (!u)
 		return -ENOMEM;
-	u->entries = config->ring_entries;
+	u->entries = max_u64(config->ring_entries, ENTRIES_MIN);
 	u->no_features = config->no_features;
 	u->no_waitall = config->no_features & RING_NO_SENDMSG_WAITALL ? MSG_WAITALL : 0;
 	u->nudge_fd = eventfd(0, EFD_CLOEXEC);

@@ -85,3 +85,7 @@ check_PROGRAMS += tests/unit/runtime_pool_test
 TESTS += tests/unit/runtime_pool_test
 tests_unit_runtime_pool_test_SOURCES = tests/unit/runtime_pool_test.c tests/unit/runtime_harness.h
 tests_unit_runtime_pool_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/bench/fiber_bench
+tests_bench_fiber_bench_SOURCES = tests/bench/fiber_bench.c
+tests_bench_fiber_bench_LDADD = libruntime.a $(RUNTIME_LIBS)

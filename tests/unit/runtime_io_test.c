@@ -4,13 +4,18 @@
  */
 #include <fcntl.h>
 #include <liburing.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/backend.h"
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/fault.h"
@@ -503,6 +508,35 @@ static void count_enters(void)
 Test(io, no_more_enters_than_operations)
 {
 	harness_run_one(0, count_enters);
+}
+
+/* A container that forbids the ring, as seccomp profiles do: the runtime must notice and go without. */
+static void forbid_ring(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = ARRAY_SIZE(code), .filter = code };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static void on_poll(void)
+{
+	ASSERT(strcmp(backend->name, "poll") == 0);
+	ping_pong();
+	file_round_trip(0);
+}
+
+Test(io, a_forbidden_ring_is_done_without)
+{
+	forbid_ring();
+	harness_run_one(0, on_poll);
+	cr_assert_str_eq(backend->name, "io_uring");
 }
 
 /* Kernel assumptions. */
