@@ -31,3 +31,23 @@ tests_e2e_raw_readdir_test_LDADD = $(E2E_LDADD)
 check_PROGRAMS += tests/e2e/raw_errors_test
 tests_e2e_raw_errors_test_CFLAGS = $(E2E_CFLAGS)
 tests_e2e_raw_errors_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/raw_access_test
+tests_e2e_raw_access_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_raw_access_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/raw_badinput_test
+tests_e2e_raw_badinput_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_raw_badinput_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/restart_test
+tests_e2e_restart_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_restart_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/model_test
+tests_e2e_model_test_CFLAGS = $(E2E_CFLAGS)
+tests_e2e_model_test_LDADD = $(E2E_LDADD)
+
+check_PROGRAMS += tests/e2e/libnfs_test
+tests_e2e_libnfs_test_CFLAGS = $(E2E_CFLAGS) $(LIBNFS_CFLAGS)
+tests_e2e_libnfs_test_LDADD = libe2e.a $(LIBNFS_LIBS) -lpthread

@@ -166,7 +166,7 @@ xdrproc_t nfs3_res_xdr(enum nfs3_proc proc)
 
 void client_open(struct client *c, int port)
 {
-	int r = conn_connect(&c->conn, port, geteuid() == 0);
+	int r = conn_open(&c->conn, port, geteuid() == 0);
 
 	if (!CHECK(r == 0, ": connect: %s", strerror(-r)))
 		abort();

@@ -20,7 +20,7 @@ bool_t rpc_no_body(XDR *x, ...)
 
 static const char machine_name[] = "e2e";
 
-int conn_connect(struct rpc_conn *c, int port, bool privileged)
+int conn_open(struct rpc_conn *c, int port, bool privileged)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct timeval timeout = { .tv_sec = TIMEOUT_S };

@@ -52,7 +52,7 @@ struct rpc_result {
 bool_t rpc_no_body(XDR *x, ...);
 
 /* Connect to 127.0.0.1:port; from a port below 1024 if privileged. 0 or -errno. */
-int conn_connect(struct rpc_conn *c, int port, bool privileged);
+int conn_open(struct rpc_conn *c, int port, bool privileged);
 void conn_close(struct rpc_conn *c);
 
 /* 0, -errno (-ECONNRESET: closed; -EAGAIN: no answer within half a minute; -EBADMSG: not an exact reply), accept_stat or a reject. */
