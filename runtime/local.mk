@@ -89,3 +89,8 @@ tests_unit_runtime_pool_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LI
 check_PROGRAMS += tests/bench/fiber_bench
 tests_bench_fiber_bench_SOURCES = tests/bench/fiber_bench.c
 tests_bench_fiber_bench_LDADD = libruntime.a $(RUNTIME_LIBS)
+
+EXTRA_DIST += tests/gdb/fibers.py tests/gdb/fibers_test
+if !SANITIZED
+TESTS += tests/gdb/fibers_test
+endif
