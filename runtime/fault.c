@@ -22,6 +22,7 @@ static const char *const names[FAULT_POINTS] = {
 	[FAULT_IO_SHORT_READ] = "io.short_read",
 	[FAULT_IO_SHORT_WRITE] = "io.short_write",
 	[FAULT_IO_WRITEV] = "io.writev",
+	[FAULT_NS_SYNC] = "ns.sync",
 	[FAULT_OPEN_BY_HANDLE] = "open.by_handle",
 };
 

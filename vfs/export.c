@@ -248,7 +248,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	return export_identify(e, entry, &fs);
 }
 
-/* Always a struct export; *err: -EOPNOTSUPP if the file system cannot be exported at all. */
+/* Always a struct export; *err: -EOPNOTSUPP or -EPERM if the file system cannot be exported at all. */
 static struct export *export_make(const struct export_entry *entry, int *err)
 {
 	struct export *e = export_new(entry->path);
@@ -256,7 +256,7 @@ static struct export *export_make(const struct export_entry *entry, int *err)
 
 	if (!why) {
 		why = export_probe_handle(e);
-		if (why)
+		if (why && why != -EPERM)
 			why = -EOPNOTSUPP;
 	}
 	if (!why) {
@@ -265,6 +265,9 @@ static struct export *export_make(const struct export_entry *entry, int *err)
 	}
 	if (why == -EOPNOTSUPP) {
 		log_write(LOG_LEVEL_ERROR, "export %s: its file system (type 0x%x) has no file handles that can be opened again", e->path, e->fs_magic);
+		*err = why;
+	} else if (why == -EPERM) {
+		log_write(LOG_LEVEL_ERROR, "export %s: file handles cannot be opened: the server lacks CAP_DAC_READ_SEARCH", e->path);
 		*err = why;
 	} else {
 		log_write(LOG_LEVEL_WARNING, "export %s is absent: %s", e->path, why == -ENODEV ? "nothing is mounted there" : strerror(-why));

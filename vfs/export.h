@@ -58,6 +58,8 @@ struct export {
 	int root_fd;        /* O_PATH, as found by path: keeps the file system from being unmounted */
 	int mount_fd;       /* O_RDONLY, for open_by_handle_at: on a private copy of the mount, where nothing is mounted on top */
 	struct vfs_fh root_fh;
+	/* atomic: that files have no direct I/O here was logged */
+	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */
 	_Atomic unsigned refs;
 };
@@ -72,7 +74,7 @@ int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf,
 void export_table_free(struct export_table *t);
 /*
  * Make t the current table and take it over; of the old one views and open files keep what they hold. Fills ids, descriptors and root handles of what is present.
- * -EOPNOTSUPP: a file system has no usable handles; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
+ * -EOPNOTSUPP: a file system has no usable handles; -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
  */
 pool_fn int export_table_install(struct export_table *t);
 /* Forget the current table: at the end, when every view was put. */

@@ -9,8 +9,8 @@
  * holds references while it has something to write (hold and release in its config), so an unreferenced file is clean and can be closed at once. When a file
  * has lost its last link and nobody but its mapping uses it, what is dirty is forgotten; it leaves the cache with its last reference.
  *
- * A timer on whichever reactor first put a file in looks every REAP_PERIOD for files idle longer than REAP_IDLE. Files that local processes remove
- * give their space back then.
+ * A timer on whichever reactor first put a file in looks every two seconds for files idle for ten. Files that local processes remove give their space back
+ * then. A file that could only be opened for reading (somebody executes it, it is immutable) leaves sooner, to be tried again when it is used again.
  */
 #include "vfs/file.h"
 
@@ -36,7 +36,7 @@
 
 enum { HASH_BUCKETS = 4096, EVICT_BATCH = 16, EMFILE_RETRIES = 4, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
 
-static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000;
+static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000;
 
 /* STATX_DIOALIGN of 6.1; headers may be older than the kernel. */
 enum { MASK_DIOALIGN = 0x2000, DIO_ALIGN_MIN = 512, DIO_ALIGN_MAX = 65536 };
@@ -124,6 +124,7 @@ static void file_close(struct vfs_file *file)
 	close_if_open(file->direct_fd);
 	close_if_open(file->buffered_fd);
 	close_if_open(file->path_fd);
+	export_put(file->export);
 }
 
 static void file_free(struct vfs_file *file)
@@ -133,7 +134,6 @@ static void file_free(struct vfs_file *file)
 	fiber_mutex_fini(&file->open_mutex);
 	fiber_mutex_fini(&file->setattr_mutex);
 	pthread_mutex_destroy(&file->dir_mutex);
-	export_put(file->export);
 	free(file->acl);
 	free(file);
 }
@@ -439,6 +439,7 @@ static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, st
 	opened->type = j.stx.stx_mode & S_IFMT;
 	opened->fileid = j.stx.stx_ino;
 	counter_add(&counter_opened, 1);
+	TRACE(TRACE_FILE, "file.open", "export %s fileid %llu type %o", export->path, (unsigned long long)opened->fileid, opened->type);
 	*file = insert(opened);
 	return 0;
 }
@@ -501,7 +502,7 @@ static void put_locked(struct vfs_file *file)
 		return;
 	file->last_used_ns = clock_mono_ns();
 	TAILQ_INSERT_TAIL(&cache.lru, file, lru);
-	if (file->removed)
+	if (file->removed || (file->read_only_until_ns && file->last_used_ns >= file->read_only_until_ns))
 		bury_locked(file);
 }
 
@@ -630,6 +631,13 @@ static struct mapping *make_mapping(struct vfs_file *file, const struct statx *s
 	return mapping_create(&config);
 }
 
+static void set_read_only(struct vfs_file *file)
+{
+	leaf_lock(&cache.lock);
+	file->read_only_until_ns = clock_mono_ns() + read_only_keep_ns;
+	leaf_unlock(&cache.lock);
+}
+
 /* open_mutex held. */
 static fiber_fn int open_io_locked(struct vfs_file *file)
 {
@@ -642,6 +650,10 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 	file->direct_fd = j.direct_fd;
 	file->buffered_fd = j.buffered_fd;
 	file->io_read_only = j.read_only;
+	if (j.read_only)
+		set_read_only(file);
+	if (file->direct_fd < 0 && !atomic_exchange(&file->export->no_direct_logged, true))
+		log_write(LOG_LEVEL_NOTICE, "export %s: no direct I/O on its file system: files are read and written through the page cache", file->export->path);
 	mapping = make_mapping(file, &j.stx);
 	if (!mapping) {
 		close_if_open(file->direct_fd);
@@ -650,6 +662,7 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 		return -ENOMEM;
 	}
 	file->io_open = true;
+	TRACE(TRACE_FILE, "file.open_io", "fileid %llu direct %d read_only %d", (unsigned long long)file->fileid, file->direct_fd >= 0, file->io_read_only);
 	/* Pairs with vfs_file_mapping(): who sees the mapping sees the descriptors. */
 	__atomic_store_n(&file->mapping, mapping, __ATOMIC_RELEASE);
 	return 0;

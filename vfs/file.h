@@ -50,6 +50,7 @@ struct vfs_file {
 	TAILQ_ENTRY(vfs_file) lru;
 	TAILQ_ENTRY(vfs_file) hash;
 	uint64_t last_used_ns, flushed_ns;
+	uint64_t read_only_until_ns; /* io_read_only: leaves the cache when unused after this, 0: not so */
 };
 
 /* files_max bounds open vfs_files, unreferenced included (each has up to three descriptors); -EMFILE or -ENFILE from the kernel evict and retry. */

@@ -100,7 +100,7 @@ static int create_sync(struct create_job *j)
 	if (j->call->view->options.async)
 		return 0;
 	if (!j->existed)
-		err = fsync(j->fd) ? -errno : 0;
+		err = ns_fsync(j->fd);
 	else if (j->how == VFS_CREATE_EXCLUSIVE)
 		err = ns_sync(export, j->fd, S_IFREG);
 	if (!err && !export->one_sync && (!j->existed || j->how == VFS_CREATE_EXCLUSIVE))

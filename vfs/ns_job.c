@@ -18,6 +18,7 @@
 #include <sys/fsuid.h>
 #include <unistd.h>
 
+#include "runtime/fault.h"
 #include "vfs/attr.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
@@ -158,12 +159,25 @@ static int sync_open(const struct export *export, int path_fd, uint32_t type)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (S_ISDIR(type) ? O_DIRECTORY : 0));
 }
 
+pool_fn int ns_fsync(int fd)
+{
+	const int injected = fault_hit(FAULT_NS_SYNC);
+
+	if (injected)
+		return -injected;
+	return fsync(fd) ? -errno : 0;
+}
+
 pool_fn int ns_sync(const struct export *export, int path_fd, uint32_t type)
 {
 	const uint32_t fsuid = ns_server_begin();
 	const int fd = sync_open(export, path_fd, type);
-	const int err = (fd >= 0 ? fsync(fd) : syncfs(export->mount_fd)) ? -errno : 0;
+	int err;
 
+	if (fd >= 0)
+		err = ns_fsync(fd);
+	else
+		err = syncfs(export->mount_fd) ? -errno : 0;
 	if (fd >= 0)
 		close(fd);
 	ns_server_end(fsuid);

@@ -56,6 +56,8 @@ noyield_fn void ns_node_fill(const struct export *export, const struct ns_found 
 pool_fn uint32_t ns_server_begin(void);
 pool_fn void ns_server_end(uint32_t fsuid);
 
+/* fsync, with the fault point of namespace operations. 0 or -errno. */
+pool_fn int ns_fsync(int fd);
 /* Make the attributes (and entries) of an open file or directory durable. 0 or -errno. */
 pool_fn int ns_sync(const struct export *export, int path_fd, uint32_t type);
 /* The attributes that come with a new object, after it was made with its mode: owner (root only), times. *changed: something was set. */

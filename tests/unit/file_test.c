@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/buf.h"
@@ -313,6 +314,50 @@ static void open_io_immutable(void)
 	close(fd);
 }
 ON(ext4, open_io_immutable, "rw")
+
+static void start_program(int *status_pipe, pid_t *pid)
+{
+	ASSERT(pipe(status_pipe) == 0);
+	*pid = fork();
+	if (!*pid) {
+		dup2(status_pipe[0], 0);
+		close(status_pipe[1]);
+		execl(SCRATCH_FS "/cat", "cat", NULL);
+		_exit(1);
+	}
+	close(status_pipe[0]);
+}
+
+/* A program that runs cannot be written; when it has ended, the file can, though it was in use all the time. */
+static void open_io_text_busy(void)
+{
+	struct vfs_file *file;
+	int status_pipe[2], fd;
+	pid_t pid;
+
+	ASSERT(system("cp /bin/cat " SCRATCH_FS "/cat") == 0);
+	start_program(status_pipe, &pid);
+	while ((fd = open(SCRATCH_FS "/cat", O_RDWR)) >= 0) {
+		close(fd);
+		fiber_sleep_ns(1000000);
+	}
+	file = file_at(SCRATCH_FS "/cat");
+	ASSERT(vfs_file_open_io(file) == 0 && file->io_read_only);
+	vfs_file_put(file);
+	close(status_pipe[1]);
+	ASSERT(waitpid(pid, NULL, 0) == pid);
+	for (unsigned i = 0; i < 10000; i++) {
+		file = file_at(SCRATCH_FS "/cat");
+		ASSERT(vfs_file_open_io(file) == 0);
+		if (!file->io_read_only)
+			break;
+		vfs_file_put(file);
+		fiber_sleep_ns(1000000);
+	}
+	ASSERT(!file->io_read_only);
+	vfs_file_put(file);
+}
+ON(ext4, open_io_text_busy, "rw")
 
 /* Somebody local holds a lease: the caller is told to come again, no thread of the pool waits for it. */
 static void open_io_lease(void)

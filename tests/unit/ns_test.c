@@ -12,6 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "runtime/fault.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/access.h"
 #include "vfs/attr.h"
@@ -88,6 +89,46 @@ static bool wcc_whole(const struct vfs_wcc *wcc)
 {
 	return wcc->pre_valid && wcc->post_valid && not_before(wcc->post.ctime, wcc->pre.ctime);
 }
+
+/* A change that could not be made durable is an error to the client. */
+static void sync_fails(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	const struct vfs_sattr mode = { .set_mode = true, .mode = 0600 };
+	struct vfs_file *root = harness_root(), *file;
+	struct vfs_wcc wcc, other;
+	struct vfs_node node;
+
+	make(SCRATCH_FS "/f");
+	file = walk(root, "f");
+	fault_arm(FAULT_NS_SYNC, EIO, 0, 0);
+	ASSERT(create(&call, root, "a", VFS_CREATE_GUARDED, &mode, &node) == -EIO);
+	ASSERT(vfs_mkdir(&call, root, harness_name("b"), &mode, &node, &wcc) == -EIO && wcc.post_valid);
+	ASSERT(vfs_rename(&call, root, harness_name("b"), &call, root, harness_name("c"), &wcc, &other) == -EIO);
+	ASSERT(vfs_rmdir(&call, root, harness_name("c"), &wcc) == -EIO);
+	ASSERT(vfs_setattr(&call, file, &mode, NULL, &wcc) == -EIO && wcc.post_valid);
+	fault_disarm_all();
+	ASSERT(create(&call, root, "b", VFS_CREATE_GUARDED, &mode, &node) == 0);
+	vfs_file_put(file);
+	vfs_file_put(root);
+}
+RUN(ext4, sync_fails, "no_root_squash")
+
+/* async: nothing is synced, so nothing of it can fail. */
+static void async_view(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *root = harness_root();
+	struct vfs_node node;
+	struct vfs_wcc wcc;
+
+	fault_arm(FAULT_NS_SYNC, EIO, 0, 0);
+	ASSERT(create(&call, root, "a", VFS_CREATE_GUARDED, &no_sattr, &node) == 0);
+	ASSERT(vfs_remove(&call, root, harness_name("a"), &wcc) == 0);
+	fault_disarm_all();
+	vfs_file_put(root);
+}
+RUN(ext4, async_view, "no_root_squash,async")
 
 static void lookups(void)
 {
@@ -253,7 +294,7 @@ static void makes(void)
 	const struct vfs_call call = harness_call(0, 0), user = harness_call(500, 600);
 	const struct vfs_sattr mode = { .set_mode = true, .mode = 01777 }, owned = { .set_uid = true, .uid = 7, .set_gid = true, .gid = 8 };
 	const struct vfs_sattr times = { .set_mtime = VFS_TIME_CLIENT, .mtime = { 1000000000, 5 }, .set_mode = true, .mode = 0640 };
-	struct vfs_file *root = harness_root(), *link, *dir;
+	struct vfs_file *root = harness_root(), *link, *dir, *write_only;
 	struct vfs_node node;
 	struct vfs_attr attr;
 	struct vfs_wcc wcc;
@@ -268,6 +309,13 @@ static void makes(void)
 	ASSERT(vfs_mkdir(&call, root, harness_name("d"), &mode, &node, &wcc) == -EEXIST);
 	ASSERT(vfs_mkdir(&user, root, harness_name("e"), &mode, &node, &wcc) == -EACCES);
 	ASSERT(vfs_mkdir(&user, dir, harness_name("e"), &owned, &node, &wcc) == 0 && node.attr.uid == 500 && node.attr.gid == 600);
+	/* A directory that may be written but not read is synced all the same. */
+	ASSERT(mkdir(SCRATCH_FS "/w", 0733) == 0);
+	write_only = walk(root, "w");
+	ASSERT(vfs_mkdir(&user, write_only, harness_name("e"), &mode, &node, &wcc) == 0);
+	ASSERT(create(&user, write_only, "f", VFS_CREATE_GUARDED, &mode, &node) == 0);
+	ASSERT(vfs_remove(&user, write_only, harness_name("f"), &wcc) == 0);
+	vfs_file_put(write_only);
 	ASSERT(vfs_mkdir(&call, dir, harness_name("g"), &owned, &node, &wcc) == 0 && node.attr.uid == 7 && node.attr.gid == 8);
 	ASSERT(vfs_mkdir(&call, dir, harness_name(".."), &owned, &node, &wcc) == -EEXIST);
 
