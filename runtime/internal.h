@@ -63,6 +63,7 @@ struct reactor {
 	void *context; /* the loop's, while a fiber runs */
 	struct fiber *current;
 	struct fiber_queue free, ready, yielded, idle;
+	unsigned idle_passed_over; /* turns that the idle queue has waited */
 	unsigned free_count, ready_count;
 	struct reactor_hooks hooks;
 	struct timer **heap; /* from 1 */

@@ -30,6 +30,7 @@
 #include "runtime/pool.h"
 
 enum {
+	IDLE_TURNS_MAX = 3,
 	REACTORS_MAX = 64,
 	FIBERS_DEFAULT = 512,
 	STACK_BYTES_DEFAULT = 128 << 10,
@@ -189,7 +190,7 @@ static void deliver_inbox(struct reactor *r)
 	}
 }
 
-/* Those that yielded are ready again; those that yielded idle, if otherwise nobody is. */
+/* Those that yielded are ready again; those that yielded idle, if otherwise nobody is, or after a few turns in which somebody was: busy is not for ever. */
 static void refill_ready(struct reactor *r)
 {
 	struct fiber *f;
@@ -198,8 +199,9 @@ static void refill_ready(struct reactor *r)
 		TAILQ_REMOVE(&r->yielded, f, link);
 		fiber_make_ready(f);
 	}
-	if (r->ready_count || !STAILQ_EMPTY(&r->hooks))
+	if ((r->ready_count || !STAILQ_EMPTY(&r->hooks)) && r->idle_passed_over++ < IDLE_TURNS_MAX)
 		return;
+	r->idle_passed_over = 0;
 	while ((f = TAILQ_FIRST(&r->idle))) {
 		TAILQ_REMOVE(&r->idle, f, link);
 		fiber_make_ready(f);
