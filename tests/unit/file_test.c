@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "runtime/buf.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
+#include "runtime/reactor.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/attr.h"
 #include "vfs/data.h"
@@ -376,6 +378,72 @@ static void open_io_lease(void)
 	vfs_file_put(file);
 }
 ON(ext4, open_io_lease, "rw")
+
+enum { STRESS_FILES = 40, STRESS_FIBERS = 8, STRESS_ROUNDS = 300 };
+
+static struct vfs_fh stress_fh[STRESS_FILES];
+static _Atomic unsigned stress_ended;
+
+static void stress_fiber(void *arg)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	unsigned n = (uintptr_t)arg;
+	struct vfs_file *file;
+	struct vfs_attr attr;
+
+	for (unsigned i = 0; i < STRESS_ROUNDS; i++) {
+		n = n * 1103515245 + 12345;
+		if (vfs_file_get(&call, stress_fh + n / 65536 % STRESS_FILES, &file))
+			continue;
+		ASSERT(vfs_getattr(file, &attr) == 0);
+		ASSERT(attr.fileid == file->fileid);
+		if (n & 64)
+			ASSERT(vfs_file_open_io(file) == 0 && vfs_file_mapping(file));
+		vfs_file_put(file);
+		if (!(n / 256 % 50))
+			vfs_file_reap(0);
+		else if (!(n / 256 % 51))
+			vfs_file_removed(stress_fh + n / 65536 % STRESS_FILES);
+	}
+	atomic_fetch_add(&stress_ended, 1);
+}
+
+/* Two reactors get, open, put, reap and remove the same files at once; some lose their last link meanwhile. */
+static void stress(void)
+{
+	const unsigned reactor = reactor_index();
+	char path[64];
+
+	for (unsigned i = 0; i < STRESS_FIBERS; i++)
+		ASSERT(fiber_spawn(stress_fiber, (void *)(uintptr_t)(i + 100 * reactor + 1), "stress") == 0);
+	for (unsigned i = reactor; i < STRESS_FILES / 2; i += 2) {
+		path_of(path, i);
+		ASSERT(unlink(path) == 0);
+		vfs_file_removed(stress_fh + i);
+		fiber_sleep_ns(1000000);
+	}
+	while (stress_ended < 2 * STRESS_FIBERS)
+		fiber_sleep_ns(1000000);
+}
+
+static void stress_files(void)
+{
+	char path[64];
+
+	for (unsigned i = 0; i < STRESS_FILES; i++) {
+		path_of(path, i);
+		make_file(path);
+		handle_of(path, stress_fh + i);
+	}
+}
+
+Test(file, stress)
+{
+	scratch_begin();
+	scratch_fs("tmpfs");
+	harness_before(stress_files);
+	vfs_harness_run_on(2, "rw", stress);
+}
 
 /* A clean stop writes what is staged. The file is looked at when the run is over. */
 static void write_and_leave(void)

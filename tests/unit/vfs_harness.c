@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,8 @@
 #include "vfs/file.h"
 
 static struct export_view *view;
+static _Atomic unsigned running;
+static void (*before)(void);
 
 static void run_command(const char *command)
 {
@@ -94,19 +97,29 @@ static void start(void *arg, unsigned index)
 	void (*fn)(void) = arg;
 
 	fn();
+	if (atomic_fetch_sub(&running, 1) > 1)
+		return;
 	vfs_file_cache_drain();
 	runtime_stop();
 }
 
-void vfs_harness_run(const char *options, void (*fn)(void))
+void harness_before(void (*fn)(void))
 {
-	const struct reactor_config config = { .reactors = 1, .fibers = 64, .pool_threads = 4 };
+	before = fn;
+}
+
+void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void))
+{
+	const struct reactor_config config = { .reactors = reactors, .fibers = 64, .pool_threads = 4 };
 
 	vfs_fh_set_key((const uint8_t *)"0123456789abcdef");
 	cr_assert_eq(buf_init(64 << 20), 0);
 	cr_assert_eq(cache_init(&(struct cache_config){ 0 }), 0);
 	install(options);
 	cr_assert_eq(vfs_file_cache_init(256), 0);
+	running = reactors;
+	if (before)
+		before();
 	cr_assert_eq(runtime_init(&config), 0);
 	cr_assert_eq(runtime_run(start, fn), 0);
 	runtime_fini();
@@ -115,6 +128,11 @@ void vfs_harness_run(const char *options, void (*fn)(void))
 	export_table_fini();
 	cache_fini();
 	buf_fini();
+}
+
+void vfs_harness_run(const char *options, void (*fn)(void))
+{
+	vfs_harness_run_on(1, options, fn);
 }
 
 struct export_view *harness_view(void)

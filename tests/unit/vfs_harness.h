@@ -27,6 +27,10 @@ void scratch_umount(void);
 
 /* Export SCRATCH_FS with these options (exports(5), appended to rw,insecure) and start caches; fn() runs on a fiber of a runtime of its own. */
 void vfs_harness_run(const char *options, void (*fn)(void));
+/* fn() on a fiber of each of so many reactors, at once. */
+void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void));
+/* fn() is called in the next run when the view is there, before the runtime starts. */
+void harness_before(void (*fn)(void));
 /* Inside: the view of SCRATCH_FS for a loopback client (reference for the test's life), a call by `cred`, and the root, referenced. */
 struct export_view *harness_view(void);
 struct vfs_call harness_call(uint32_t uid, uint32_t gid);
