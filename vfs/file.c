@@ -319,9 +319,11 @@ fiber_fn void vfs_file_cache_drain(void)
 		if (!file)
 			break;
 		err = mapping_flush(file->mapping);
-		if (err)
+		if (err) {
 			log_write(LOG_LEVEL_ERROR, "export %s: file %llu: %s while writing back at the end", file->export->path,
 				  (unsigned long long)file->fileid, strerror(-err));
+			mapping_discard(file->mapping); /* the next instance has another verifier: clients send it again */
+		}
 		vfs_file_put(file);
 	}
 	evict(UINT32_MAX);
