@@ -125,9 +125,9 @@ static bool any_unstable(struct mapping *m, uint64_t id, uint64_t start, uint64_
 /* The run has put [start, done) on the device, and failed from there on unless done is its end. */
 static void complete_locked(struct mapping *m, const struct run *r, uint64_t done, int error)
 {
-	uint64_t start = r->start, end = r->end;
+	uint64_t start = r->start, end = r->end, at, next;
 	bool keep = false;
-	struct folio *f, *next;
+	struct folio *f;
 
 	m->unsynced = done > start ? UNSYNCED_DATA : m->unsynced;
 	m->unsynced_unstable |= any_unstable(m, r->id, start, done);
@@ -138,8 +138,8 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 	} else {
 		m->stalled_since_ns = 0;
 	}
-	for (f = mapping_first_locked(m, start); f && f->start < end; f = next) {
-		next = mapping_next_locked(f);
+	for (at = start; (f = mapping_first_locked(m, at)) && f->start < end; at = next) { /* keeping one unit may drop others: no pointer lasts */
+		next = folio_end(f);
 		if (f->run != r->id)
 			continue;
 		if (min_u64(folio_end(f), end) <= done)
