@@ -87,22 +87,27 @@ const char *work_subdir(const char *parent, const char *name, mode_t mode)
 {
 	const char *path = text("%s/%s", parent, name);
 
-	if ((mkdir(path, mode) < 0 && errno != EEXIST) || chmod(path, mode) < 0)
-		abort();
+	if ((mkdir(path, mode) < 0 && errno != EEXIST) || chmod(path, mode) < 0) {
+		printf("# %s: %s\n0 passed, 1 failed, 0 skipped\n", path, strerror(errno));
+		exit(1);
+	}
 	return path;
 }
 
-/* A port that was free a moment ago; the daemon binds it with SO_REUSEADDR. */
+/* A port that was free a moment ago, from below the range that outgoing connections are given theirs from. */
 static int free_port(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(sin);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port;
 
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sin, len) < 0 || getsockname(fd, (struct sockaddr *)&sin, &len) < 0)
+	if (fd < 0)
 		abort();
+	do {
+		port = 20000 + (int)arc4random_uniform(10000);
+		sin.sin_port = htons((uint16_t)port);
+	} while (bind(fd, (struct sockaddr *)&sin, sizeof(sin)) < 0);
 	close(fd);
-	return ntohs(sin.sin_port);
+	return port;
 }
 
 static void see_line(struct daemon *d, const char *line)
@@ -181,7 +186,7 @@ int daemon_start(struct daemon *d)
 	int fds[2], r;
 
 	if (!*d->state_dir)
-		snprintf(d->state_dir, sizeof(d->state_dir), "%s", work_subdir(work_dir(), text("state%d", rand()), 0700));
+		snprintf(d->state_dir, sizeof(d->state_dir), "%s", work_subdir(work_dir(), text("state%u", arc4random()), 0700));
 	if (!d->port)
 		d->port = free_port();
 	d->ready_line[0] = '\0';

@@ -3,6 +3,7 @@
  */
 #include "tests/e2e/fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,12 +90,19 @@ const char *fresh_dir(enum fixture_export export, struct fh *fh)
 	return path;
 }
 
+void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	printf("# %s: %s\n0 passed, 1 failed, 0 skipped\n", what, strerror(errno));
+	exit(1);
+}
+
 void put_file(const char *path, const void *data, size_t len, mode_t mode)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 
-	if (fd < 0 || write(fd, data, len) != (ssize_t)len || fchmod(fd, mode) < 0 || close(fd) < 0)
-		abort();
+	must(fd >= 0 && write(fd, data, len) == (ssize_t)len && fchmod(fd, mode) == 0 && close(fd) == 0, path);
 }
 
 size_t get_file(const char *path, void *data, size_t size)
@@ -103,8 +111,7 @@ size_t get_file(const char *path, void *data, size_t size)
 	size_t len = 0;
 	ssize_t n;
 
-	if (fd < 0)
-		abort();
+	must(fd >= 0, path);
 	while (len < size && (n = read(fd, (char *)data + len, size - len)) > 0)
 		len += (size_t)n;
 	close(fd);
@@ -115,8 +122,7 @@ struct stat local_stat(const char *path)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0)
-		abort();
+	must(lstat(path, &st) == 0, path);
 	return st;
 }
 

@@ -29,7 +29,9 @@ void test_clean_stop(void);
 
 /* A new, empty directory in the export, made locally with mode 0777; its handle in fh; returns its local path. */
 const char *fresh_dir(enum fixture_export export, struct fh *fh);
-/* Local helpers for what the server must not be asked. They abort when they fail. */
+/* Local helpers for what the server must not be asked. They end the program when they fail. */
+/* Ends the program with what the system said, unless ok. */
+void must(bool ok, const char *what);
 void put_file(const char *path, const void *data, size_t len, mode_t mode);
 /* Reads at most size bytes of a local file; its length. */
 size_t get_file(const char *path, void *data, size_t size);

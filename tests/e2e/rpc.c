@@ -24,6 +24,7 @@ int conn_open(struct rpc_conn *c, int port, bool privileged)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct timeval timeout = { .tv_sec = TIMEOUT_S };
+	struct linger reset = { .l_onoff = 1 };
 	int one = 1;
 
 	*c = (struct rpc_conn) { .id.flavor = AUTH_SYS, .xid = (uint32_t)random() };
@@ -35,6 +36,9 @@ int conn_open(struct rpc_conn *c, int port, bool privileged)
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* There are few privileged ports: closing with a reset gives them back at once. */
+	if (privileged)
+		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	if (!c->out || !c->in || (privileged && bindresvport(c->fd, NULL) < 0) ||
 	    connect(c->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0) {
 		conn_close(c);
