@@ -21,3 +21,8 @@ check_PROGRAMS += tests/unit/mapping_test
 TESTS += tests/unit/mapping_test
 tests_unit_mapping_test_SOURCES = tests/unit/mapping_test.c
 tests_unit_mapping_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/mapping_reactors_test
+TESTS += tests/unit/mapping_reactors_test
+tests_unit_mapping_reactors_test_SOURCES = tests/unit/mapping_reactors_test.c
+tests_unit_mapping_reactors_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
