@@ -1,0 +1,408 @@
+/*
+ * server/config.c - reads the command line and configuration files into struct server_config.
+ *
+ * One table names every setting that has a number or a text: the file's section and key, the bounds, the place. inih splits the lines; it has no way to hand an
+ * error's text back, so the handler keeps the first one in struct reader and returns 0, and inih tells the line. Runs in main(), before any reactor.
+ */
+#include <getopt.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <config.h>
+#include "runtime/base.h"
+#include "server/config.h"
+
+enum setting_kind { SETTING_NUMBER, SETTING_BYTES, SETTING_TEXT };
+
+struct setting {
+	const char *section, *key;
+	enum setting_kind kind;
+	size_t offset;
+	uint64_t min, max;
+};
+
+#define AT(field) offsetof(struct server_config, field)
+#define LIMIT(field) offsetof(struct server_config, limits.field)
+
+static const uint64_t kib = 1024;
+
+static const struct setting settings[] = {
+	{ "server", "port", SETTING_NUMBER, AT(port), 0, 65535 },
+	{ "server", "state_dir", SETTING_TEXT, AT(state_dir), 0, 0 },
+	{ "server", "counters_file", SETTING_TEXT, AT(counters_file), 0, 0 },
+	{ "server", "reactors", SETTING_NUMBER, AT(reactors), 0, 64 },
+	{ "server", "fibers", SETTING_NUMBER, AT(fibers), 64, 16384 },
+	{ "server", "pool_threads", SETTING_NUMBER, AT(pool_threads), 1, 256 },
+	{ "limits", "connections", SETTING_NUMBER, LIMIT(connections_max), 1, 1000000 },
+	{ "limits", "connection_calls", SETTING_NUMBER, LIMIT(connection_calls_max), 1, 65536 },
+	{ "limits", "connection_bytes", SETTING_BYTES, LIMIT(connection_bytes_max), 1048576, UINT64_C(1) << 40 },
+	{ "limits", "reactor_calls", SETTING_NUMBER, LIMIT(reactor_calls_max), 16, 65536 },
+	{ "limits", "memory", SETTING_BYTES, LIMIT(memory_bytes_max), 16 * 1048576, UINT64_C(1) << 44 },
+	{ "limits", "io_bytes", SETTING_BYTES, LIMIT(io_bytes_max), 8192, 1048576 },
+	{ "limits", "open_files", SETTING_NUMBER, LIMIT(open_files_max), 16, 1000000 },
+	{ "limits", "idle_timeout_s", SETTING_NUMBER, LIMIT(idle_timeout_s), 1, 86400 },
+	{ "limits", "record_timeout_s", SETTING_NUMBER, LIMIT(record_timeout_s), 1, 86400 },
+	{ "limits", "drc_entries", SETTING_NUMBER, LIMIT(drc_entries_max), 16, 1000000 },
+	{ "limits", "drc_bytes", SETTING_BYTES, LIMIT(drc_bytes_max), 65536, UINT64_C(1) << 32 },
+	{ "limits", "mounts", SETTING_NUMBER, LIMIT(mounts_max), 1, 1000000 },
+};
+
+static const char *const log_level_names[] = { "error", "warning", "notice", "info", "debug" };
+
+static char *text_dup(const char *s)
+{
+	char *copy = strdup(s);
+	ASSERT(copy != NULL);
+	return copy;
+}
+
+static void text_set(char **place, const char *value)
+{
+	char *copy = text_dup(value);
+	free(*place);
+	*place = copy;
+}
+
+void config_init(struct server_config *c)
+{
+	*c = (struct server_config){
+		.port = 2049,
+		.fibers = 1024,
+		.pool_threads = 8,
+		.log_level = LOG_LEVEL_INFO,
+		.limits = {
+			.connections_max = 4096,
+			.connection_calls_max = 256,
+			.connection_bytes_max = 16 * kib * kib,
+			.reactor_calls_max = 2048,
+			.memory_bytes_max = 256 * kib * kib,
+			.io_bytes_max = kib * kib,
+			.open_files_max = 1024,
+			.idle_timeout_s = 360,
+			.record_timeout_s = 60,
+			.drc_entries_max = 8192,
+			.drc_bytes_max = 4 * kib * kib,
+			.mounts_max = 1024,
+		},
+	};
+	text_set(&c->state_dir, "/var/lib/nfsdirect");
+}
+
+static void exports_clear(struct server_config *c)
+{
+	for (unsigned i = 0; i < c->export_count; i++)
+		free(c->exports[i].text);
+	c->export_count = 0;
+}
+
+static void binds_clear(struct server_config *c)
+{
+	for (unsigned i = 0; i < c->binds; i++)
+		free(c->bind[i]);
+	c->binds = 0;
+}
+
+void config_fini(struct server_config *c)
+{
+	exports_clear(c);
+	binds_clear(c);
+	free(c->state_dir);
+	free(c->counters_file);
+}
+
+/* A number, with K, M or G behind it if `bytes`. */
+static bool number_parse(const char *text, bool bytes, uint64_t *value)
+{
+	char *end;
+	unsigned shift = 0;
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	if (errno != 0)
+		return false;
+	if (bytes && *end != '\0') {
+		if (strchr("KMG", *end) == NULL)
+			return false;
+		shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30;
+		end++;
+	}
+	if (*end != '\0' || *value > UINT64_MAX >> shift)
+		return false;
+	*value <<= shift;
+	return true;
+}
+
+static int setting_apply(struct server_config *c, const struct setting *s, const char *value, char *err, size_t errlen)
+{
+	char *place = (char *)c + s->offset;
+	uint64_t number;
+	if (s->kind == SETTING_TEXT) {
+		if (value[0] == '\0') {
+			snprintf(err, errlen, "%s has no value", s->key);
+			return -EINVAL;
+		}
+		text_set((char **)place, value);
+		return 0;
+	}
+	if (!number_parse(value, s->kind == SETTING_BYTES, &number)) {
+		snprintf(err, errlen, "%s = '%s' is not a number%s", s->key, value, s->kind == SETTING_BYTES ? " of bytes (K, M and G may follow)" : "");
+		return -EINVAL;
+	}
+	if (number < s->min || number > s->max) {
+		snprintf(err, errlen, "%s = %s is not within %llu...%llu", s->key, value, (unsigned long long)s->min, (unsigned long long)s->max);
+		return -EINVAL;
+	}
+	*(uint64_t *)place = number;
+	return 0;
+}
+
+static int export_add(struct server_config *c, int kind, const char *text, char *err, size_t errlen)
+{
+	if (c->export_count == CONFIG_EXPORTS_MAX) {
+		snprintf(err, errlen, "more than %d exports", CONFIG_EXPORTS_MAX);
+		return -EINVAL;
+	}
+	if (text[0] == '\0') {
+		snprintf(err, errlen, "an export without a path");
+		return -EINVAL;
+	}
+	c->exports[c->export_count].kind = kind;
+	c->exports[c->export_count++].text = text_dup(text);
+	return 0;
+}
+
+static int bind_add(struct server_config *c, const char *address, char *err, size_t errlen)
+{
+	if (c->binds == CONFIG_BINDS_MAX) {
+		snprintf(err, errlen, "more than %d addresses to bind", CONFIG_BINDS_MAX);
+		return -EINVAL;
+	}
+	c->bind[c->binds++] = text_dup(address);
+	return 0;
+}
+
+static int log_level_set(struct server_config *c, const char *value, char *err, size_t errlen)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(log_level_names); i++)
+		if (strcmp(value, log_level_names[i]) == 0) {
+			c->log_level = (enum log_level)i;
+			return 0;
+		}
+	snprintf(err, errlen, "log_level = '%s' is none of error, warning, notice, info, debug", value);
+	return -EINVAL;
+}
+
+/* --- the file --- */
+
+struct reader {
+	struct server_config *c;
+	const char *path;
+	unsigned depth;
+	char what[512];    /* the first error, without file and line */
+	bool nested_error; /* `what` has its file and line already: it comes from an included file */
+};
+
+static int file_read(struct server_config *c, const char *path, unsigned depth, char *err, size_t errlen);
+
+static bool section_known(const char *section)
+{
+	return strcmp(section, "server") == 0 || strcmp(section, "limits") == 0 || strcmp(section, "exports") == 0;
+}
+
+static int include(struct reader *r, const char *value)
+{
+	char path[PATH_MAX];
+	const char *slash = strrchr(r->path, '/');
+	int dir_len = value[0] == '/' || slash == NULL ? 0 : (int)(slash - r->path + 1);
+	if (snprintf(path, sizeof(path), "%.*s%s", dir_len, r->path, value) >= (int)sizeof(path)) {
+		snprintf(r->what, sizeof(r->what), "include = %.100s...: the path is too long", value);
+		return -EINVAL;
+	}
+	int err = file_read(r->c, path, r->depth + 1, r->what, sizeof(r->what));
+	r->nested_error = err != 0;
+	return err;
+}
+
+static int line_apply(struct reader *r, const char *section, const char *key, const char *value)
+{
+	if (!section_known(section)) {
+		snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
+		return -EINVAL;
+	}
+	if (strcmp(key, "include") == 0)
+		return include(r, value);
+	if (strcmp(section, "server") == 0 && strcmp(key, "bind") == 0)
+		return bind_add(r->c, value, r->what, sizeof(r->what));
+	if (strcmp(section, "server") == 0 && strcmp(key, "log_level") == 0)
+		return log_level_set(r->c, value, r->what, sizeof(r->what));
+	if (strcmp(section, "exports") == 0 && strcmp(key, "file") == 0)
+		return export_add(r->c, CONFIG_EXPORT_FILE, value, r->what, sizeof(r->what));
+	if (strcmp(section, "exports") == 0 && strcmp(key, "export") == 0)
+		return export_add(r->c, CONFIG_EXPORT_SPEC, value, r->what, sizeof(r->what));
+	for (unsigned i = 0; i < ARRAY_SIZE(settings); i++)
+		if (strcmp(section, settings[i].section) == 0 && strcmp(key, settings[i].key) == 0)
+			return setting_apply(r->c, &settings[i], value, r->what, sizeof(r->what));
+	snprintf(r->what, sizeof(r->what), "no key '%s' in section [%s]", key, section);
+	return -EINVAL;
+}
+
+/* inih's: 1 is success. After the first error the rest of the file is not looked at. */
+static int on_line(void *user, const char *section, const char *key, const char *value)
+{
+	struct reader *r = user;
+	if (r->what[0] != '\0')
+		return 1;
+	return line_apply(r, section, key, value) == 0;
+}
+
+static int file_read(struct server_config *c, const char *path, unsigned depth, char *err, size_t errlen)
+{
+	struct reader r = { .c = c, .path = path, .depth = depth };
+	if (depth > CONFIG_INCLUDE_DEPTH_MAX) {
+		snprintf(err, errlen, "%s: includes are nested deeper than %d", path, CONFIG_INCLUDE_DEPTH_MAX);
+		return -EINVAL;
+	}
+	FILE *f = fopen(path, "re");
+	if (f == NULL) {
+		int open_errno = errno;
+		snprintf(err, errlen, "%s: %s", path, strerror(open_errno));
+		return -open_errno;
+	}
+	int line = ini_parse_file(f, on_line, &r);
+	fclose(f);
+	if (line == 0)
+		return 0;
+	if (r.nested_error)
+		snprintf(err, errlen, "%s", r.what);
+	else
+		snprintf(err, errlen, "%s:%d: %s", path, line, r.what[0] != '\0' ? r.what : "neither [section], key = value, nor a comment");
+	return -EINVAL;
+}
+
+int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen)
+{
+	return file_read(c, path, 0, err, errlen);
+}
+
+/* --- the command line --- */
+
+enum { OPT_FOREGROUND = 256, OPT_BIND, OPT_PORT, OPT_STATE_DIR, OPT_EXPORT, OPT_EXPORTS, OPT_CONFIG, OPT_REACTORS, OPT_COUNTERS, OPT_LOG_LEVEL, OPT_VERSION, OPT_HELP };
+
+static const struct option options[] = {
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "bind", required_argument, NULL, OPT_BIND },
+	{ "port", required_argument, NULL, OPT_PORT },
+	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
+	{ "export", required_argument, NULL, OPT_EXPORT },
+	{ "exports", required_argument, NULL, OPT_EXPORTS },
+	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "reactors", required_argument, NULL, OPT_REACTORS },
+	{ "counters-file", required_argument, NULL, OPT_COUNTERS },
+	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help_text[] =
+	"Usage: nfsdirectd [OPTION]...\n"
+	"Serve directories over NFSv3; NFS and MOUNT answer on one TCP port.\n\n"
+	"  --export 'PATH(options)'  export PATH to every client (exports(5) options; default rw); repeatable\n"
+	"  --exports FILE            exports(5) file, or a directory of *.exports files; repeatable\n"
+	"  --config FILE             configuration file; the command line wins over it\n"
+	"  --bind ADDR               address to listen on; repeatable (default: any)\n"
+	"  --port N                  TCP port (default 2049; 0: any free one)\n"
+	"  --state-dir DIR           where the key of file handles is kept (default /var/lib/nfsdirect)\n"
+	"  --reactors N              threads that serve connections (default 0: one per CPU)\n"
+	"  --counters-file PATH      write the counters there on SIGUSR1 and at the end\n"
+	"  --log-level LEVEL         error, warning, notice, info (default) or debug\n"
+	"  --foreground              stay in the foreground (always so)\n"
+	"  --version, --help         print and exit\n\n"
+	"Without --export and --exports, and without any in the file, /etc/exports and /etc/exports.d are served.\n"
+	"SIGTERM: finish, write back, end. SIGHUP: read the exports again. SIGUSR1: log fibers and counters.\n";
+
+static const struct setting *setting_find(const char *key)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(settings); i++)
+		if (strcmp(settings[i].key, key) == 0)
+			return &settings[i];
+	return NULL;
+}
+
+/* The first mention on the command line of what may be repeated replaces what the file said. */
+struct overrides {
+	bool binds, exports;
+};
+
+static int export_override(struct server_config *c, struct overrides *o, int kind, char *err, size_t errlen)
+{
+	if (!o->exports)
+		exports_clear(c);
+	o->exports = true;
+	return export_add(c, kind, optarg, err, errlen);
+}
+
+static int bind_override(struct server_config *c, struct overrides *o, char *err, size_t errlen)
+{
+	if (!o->binds)
+		binds_clear(c);
+	o->binds = true;
+	return bind_add(c, optarg, err, errlen);
+}
+
+static int option_apply(struct server_config *c, int opt, struct overrides *o, char *err, size_t errlen)
+{
+	switch (opt) {
+	case OPT_BIND: return bind_override(c, o, err, errlen);
+	case OPT_PORT: return setting_apply(c, setting_find("port"), optarg, err, errlen);
+	case OPT_STATE_DIR: return setting_apply(c, setting_find("state_dir"), optarg, err, errlen);
+	case OPT_EXPORT: return export_override(c, o, CONFIG_EXPORT_SPEC, err, errlen);
+	case OPT_EXPORTS: return export_override(c, o, CONFIG_EXPORT_FILE, err, errlen);
+	case OPT_REACTORS: return setting_apply(c, setting_find("reactors"), optarg, err, errlen);
+	case OPT_COUNTERS: return setting_apply(c, setting_find("counters_file"), optarg, err, errlen);
+	case OPT_LOG_LEVEL: return log_level_set(c, optarg, err, errlen);
+	case OPT_FOREGROUND:
+	case OPT_CONFIG: return 0;
+	}
+	snprintf(err, errlen, "%s; --help lists the options", opt == ':' ? "an option lacks its value" : "an option that is none");
+	return -EINVAL;
+}
+
+/* First walk: what ends at once, and the file, so that the second walk's options win over it. */
+static enum config_action file_options(struct server_config *c, int argc, char **argv, char *err, size_t errlen)
+{
+	int opt;
+	optind = 0;
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (opt == OPT_HELP || opt == OPT_VERSION) {
+			fputs(opt == OPT_HELP ? help_text : PACKAGE_NAME "d " PACKAGE_VERSION "\n", stdout);
+			return CONFIG_EXIT_OK;
+		}
+		if (opt == OPT_CONFIG && config_read_file(c, optarg, err, errlen) != 0)
+			return CONFIG_EXIT_USAGE;
+	}
+	return CONFIG_SERVE;
+}
+
+enum config_action config_from_argv(struct server_config *c, int argc, char **argv, char *err, size_t errlen)
+{
+	struct overrides overrides = { false, false };
+	enum config_action action = file_options(c, argc, argv, err, errlen);
+	int opt;
+	if (action != CONFIG_SERVE)
+		return action;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1)
+		if (option_apply(c, opt, &overrides, err, errlen) != 0)
+			return CONFIG_EXIT_USAGE;
+	if (optind < argc) {
+		snprintf(err, errlen, "'%s' is no option; --help lists them", argv[optind]);
+		return CONFIG_EXIT_USAGE;
+	}
+	return CONFIG_SERVE;
+}

@@ -1,0 +1,69 @@
+/*
+ * server/config.h - what the server is told: command line, configuration file, and every limit with its default.
+ *
+ * The command line wins over the file. The file is INI: sections [server], [limits] and [exports]; `include = FILE` (in any section) reads another one in
+ * its place, relative to the file that names it. An unknown section or key, and a value out of its bounds, is an error with file and line, never ignored.
+ * Bytes take the suffixes K, M and G.
+ */
+#ifndef SERVER_CONFIG_H
+#define SERVER_CONFIG_H
+
+#include "runtime/log.h"
+
+enum { CONFIG_BINDS_MAX = 8, CONFIG_EXPORTS_MAX = 4096, CONFIG_INCLUDE_DEPTH_MAX = 8 };
+
+/*
+ * Each limit has a counter that says how often it was met, and a reaction, named here.
+ */
+struct server_limits {
+	uint64_t connections_max;         /* 4096; one more is accepted and closed */
+	uint64_t connection_calls_max;    /* 256: in progress or not yet sent; the socket is not read meanwhile */
+	uint64_t connection_bytes_max;    /* 16 MiB: payload in progress and replies not yet sent; likewise */
+	uint64_t reactor_calls_max;       /* 2048: likewise, all connections of a reactor together; sizes its pools */
+	uint64_t memory_bytes_max;        /* 256 MiB of payload and cache memory in all; sockets are not read meanwhile */
+	uint64_t io_bytes_max;            /* 1 MiB: rtmax and wtmax; longer records close their connection, longer READs are cut */
+	uint64_t open_files_max;          /* 1024; least recently used ones are closed */
+	uint64_t idle_timeout_s;          /* 360; idle connections are closed */
+	uint64_t record_timeout_s;        /* 60: to receive a record that has begun, or to get rid of one batch of replies; closed */
+	uint64_t drc_entries_max;         /* 8192 replies kept for retransmissions; the oldest go */
+	uint64_t drc_bytes_max;           /* 4 MiB of them */
+	uint64_t mounts_max;              /* 1024 entries of MOUNT's DUMP list; the oldest go */
+};
+
+struct server_config {
+	char *bind[CONFIG_BINDS_MAX];     /* none: any IPv4 and any IPv6 address */
+	unsigned binds;
+	uint64_t port;                    /* 2049; 0: any free one */
+	char *state_dir;                  /* /var/lib/nfsdirect */
+	char *counters_file;              /* NULL, or where SIGUSR1 and the end write the counters */
+	uint64_t reactors;                /* 0: one per CPU */
+	uint64_t fibers;                  /* 1024 call slots per reactor */
+	uint64_t pool_threads;            /* 8 */
+	enum log_level log_level;         /* info */
+	struct server_limits limits;
+
+	/* In the order given. None of both: /etc/exports and /etc/exports.d. */
+	struct config_export {
+		enum { CONFIG_EXPORT_SPEC, CONFIG_EXPORT_FILE } kind;
+		char *text;               /* 'PATH(options)', or a file's or directory's path */
+	} exports[CONFIG_EXPORTS_MAX];
+	unsigned export_count;
+};
+
+/* All defaults. */
+void config_init(struct server_config *c);
+void config_fini(struct server_config *c);
+
+/* What the command line asks for. */
+enum config_action { CONFIG_SERVE, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
+
+/*
+ * Read the command line, and the file that it names. --help and --version print and are CONFIG_EXIT_OK; after an error (CONFIG_EXIT_USAGE) err holds one line
+ * that says what and where.
+ */
+enum config_action config_from_argv(struct server_config *c, int argc, char **argv, char *err, size_t errlen);
+
+/* Read a configuration file on top of what c holds. 0, or -EINVAL (or open's -errno) with "FILE:LINE: what" in err. */
+int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * server/conn_send.c - the sending half of a connection: replies gather in its queue and leave together.
+ *
+ * conn_reply() queues and arms the batch-end hook; the hook, and each send's completion, send what is queued as one gathered sendmsg. One send is in
+ * flight at most, so replies never interleave. A partial send is continued from send_skip. The replies that a send in flight names stay queued, and so
+ * alive, until it completes, also when the connection is closing.
+ */
+#include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "server/conn.h"
+#include "server/server.h"
+
+COUNTER_DEFINE(sends, "conn.sends");
+COUNTER_DEFINE(sent_bytes, "conn.sent_bytes");
+COUNTER_DEFINE(replies_sent, "conn.replies");
+COUNTER_DEFINE(replies_dropped, "conn.replies_dropped");
+COUNTER_DEFINE(send_errors, "conn.send_errors");
+
+static void send_start(struct conn *c);
+
+static void reply_gone(struct conn *c, struct reply *r)
+{
+	c->bytes_in_flight -= r->charged;
+	reply_free(c->sr, r);
+	conn_call_ended(c);
+}
+
+void conn_send_drop(struct conn *c)
+{
+	struct reply *r;
+	while ((r = STAILQ_FIRST(&c->send_queue)) != NULL) {
+		STAILQ_REMOVE_HEAD(&c->send_queue, link);
+		counter_add(&replies_dropped, 1);
+		reply_gone(c, r);
+	}
+}
+
+/* `done` bytes more of the queue are sent. */
+static void send_advance(struct conn *c, size_t done)
+{
+	struct reply *r;
+	unsigned n = 0;
+	c->send_skip += done;
+	while ((r = STAILQ_FIRST(&c->send_queue)) != NULL && c->send_skip >= r->total) {
+		c->send_skip -= r->total;
+		STAILQ_REMOVE_HEAD(&c->send_queue, link);
+		reply_gone(c, r);
+		n++;
+	}
+	counter_add(&replies_sent, n);
+	counter_add(&sent_bytes, (int64_t)done);
+}
+
+static void send_done(struct io_op *op)
+{
+	struct conn *c = op->arg;
+	c->send_since_ns = 0;
+	c->active_ns = clock_mono_ns();
+	if (op->res > 0 && !c->closing) {
+		send_advance(c, (size_t)op->res);
+		send_start(c);
+	} else {
+		counter_add(&send_errors, !c->closing);
+		conn_shutdown(c);
+		conn_send_drop(c);
+	}
+	conn_put(c);
+}
+
+/* As many queued replies as the segments take, the first from send_skip on. */
+static unsigned send_gather(struct conn *c)
+{
+	struct reply *r;
+	unsigned n = 0;
+	size_t skip = c->send_skip;
+	STAILQ_FOREACH(r, &c->send_queue, link) {
+		if (CONN_SEND_SEGMENTS - n < 2 + (r->read != NULL ? r->read->segments : 0))
+			break;
+		n += reply_segments(r, skip, c->send_iov + n, CONN_SEND_SEGMENTS - n);
+		skip = 0;
+	}
+	return n;
+}
+
+static void send_start(struct conn *c)
+{
+	if (c->closing || c->send_since_ns != 0 || STAILQ_EMPTY(&c->send_queue))
+		return;
+	c->send_msg = (struct msghdr){ .msg_iov = c->send_iov, .msg_iovlen = send_gather(c) };
+	c->send = (struct io_op){ .code = IO_SENDMSG, .fd = c->fd, .msg = &c->send_msg, .flags = MSG_NOSIGNAL | MSG_WAITALL, .done = send_done, .arg = c };
+	c->send_since_ns = c->active_ns;
+	conn_get(c);
+	counter_add(&sends, 1);
+	io_submit(&c->send);
+}
+
+static void send_hook(struct reactor_hook *hook)
+{
+	struct conn *c = container_of(hook, struct conn, send_hook);
+	send_start(c);
+	conn_put(c);
+}
+
+void conn_reply(struct conn *c, struct reply *r)
+{
+	r->charged = r->total;
+	c->bytes_in_flight += r->charged;
+	if (c->closing) {
+		counter_add(&replies_dropped, 1);
+		reply_gone(c, r);
+		return;
+	}
+	STAILQ_INSERT_TAIL(&c->send_queue, r, link);
+	if (c->send_hook.armed)
+		return;
+	conn_get(c);
+	c->send_hook.fn = send_hook;
+	reactor_at_batch_end(&c->send_hook);
+}

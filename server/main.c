@@ -1,0 +1,255 @@
+/*
+ * server/main.c - nfsdirectd: starts the layers bottom up, serves, and ends them in reverse.
+ *
+ * Signals are blocked in every thread and taken by one of their own with sigwait(): it may block, so a reload resolves and opens exports right there, and a
+ * dump writes where it likes. It is told to end by SIGTERM like everybody.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "iocache/mapping.h"
+#include "runtime/buf.h"
+#include "runtime/counter.h"
+#include "runtime/fiber.h"
+#include "runtime/log.h"
+#include "server/call.h"
+#include "server/config.h"
+#include "server/drc.h"
+#include "server/mount3.h"
+#include "server/server.h"
+#include "vfs/export.h"
+#include "vfs/fh.h"
+#include "vfs/file.h"
+
+static struct server_config config;
+static const struct rpc_program *const programs[] = { &nfs_program, &mount_program, NULL };
+
+/* --- exports --- */
+
+static int exports_add_file(struct export_table *t, const char *path, bool may_lack, char *err, size_t errlen)
+{
+	int ret = export_table_add_file(t, path, err, errlen);
+	return ret == -ENOENT && may_lack ? 0 : ret;
+}
+
+static int exports_add(struct export_table *t, char *err, size_t errlen)
+{
+	int ret = 0;
+	for (unsigned i = 0; i < config.export_count && ret == 0; i++) {
+		const struct config_export *e = &config.exports[i];
+		ret = e->kind == CONFIG_EXPORT_SPEC ? export_table_add_cli(t, e->text, err, errlen) : exports_add_file(t, e->text, false, err, errlen);
+	}
+	if (config.export_count == 0)
+		ret = exports_add_file(t, "/etc/exports", true, err, errlen);
+	if (config.export_count == 0 && ret == 0)
+		ret = exports_add_file(t, "/etc/exports.d", true, err, errlen);
+	return ret;
+}
+
+/* Read the exports and make them current. On an error the old ones stay. */
+static int exports_load(char *err, size_t errlen)
+{
+	struct export_table *t = export_table_new();
+	if (t == NULL) {
+		snprintf(err, errlen, "no memory for the exports");
+		return -ENOMEM;
+	}
+	snprintf(err, errlen, "the exports cannot be read");
+	int ret = exports_add(t, err, errlen);
+	if (ret != 0) {
+		export_table_free(t);
+		return ret;
+	}
+	ret = export_table_install(t);
+	if (ret != 0)
+		snprintf(err, errlen, "exports: %s", strerror(-ret));
+	return ret;
+}
+
+/* --- signals --- */
+
+static void counters_write(void)
+{
+	char tmp[4096];
+	if (config.counters_file == NULL)
+		return;
+	snprintf(tmp, sizeof(tmp), "%s.tmp", config.counters_file);
+	FILE *f = fopen(tmp, "we");
+	if (f != NULL)
+		counter_dump(f);
+	/* Readers see a whole file or the one before. */
+	if (f == NULL || fclose(f) != 0 || rename(tmp, config.counters_file) != 0)
+		log_write(LOG_LEVEL_WARNING, "%s: %s", config.counters_file, strerror(errno));
+}
+
+static void dump(void)
+{
+	fiber_dump(stderr);
+	counter_dump(stderr);
+	fflush(stderr);
+	counters_write();
+}
+
+static void reload(void)
+{
+	char err[1024];
+	if (exports_load(err, sizeof(err)) == 0)
+		log_write(LOG_LEVEL_NOTICE, "exports read again");
+	else
+		log_write(LOG_LEVEL_ERROR, "%s; the exports stay as they were", err);
+}
+
+static void signals_set(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	sigaddset(set, SIGUSR1);
+}
+
+static void *signal_thread(void *arg)
+{
+	sigset_t set;
+	int sig = 0;
+	signals_set(&set);
+	while (sig != SIGTERM && sig != SIGINT) {
+		if (sigwait(&set, &sig) != 0)
+			continue;
+		if (sig == SIGHUP)
+			reload();
+		else if (sig == SIGUSR1)
+			dump();
+	}
+	server_stop();
+	return NULL;
+}
+
+/* --- start and end --- */
+
+static void ready_path(void *arg, const struct export *e, const char *client)
+{
+	FILE *f = ((void **)arg)[0];
+	if (((void **)arg)[1] != e)
+		fprintf(f, " %s", e->path);
+	((void **)arg)[1] = (void *)e;
+}
+
+/* One line, in one write. */
+static void ready(void)
+{
+	char *line = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&line, &len);
+	void *arg[2] = { f, NULL };
+	if (cache_start() != 0)
+		log_write(LOG_LEVEL_ERROR, "the cache's fiber cannot start");
+	if (f == NULL)
+		return;
+	fprintf(f, "nfsdirectd: ready on %s, serving", server_address());
+	export_table_each(ready_path, arg);
+	fputc('\n', f);
+	fclose(f);
+	fputs(line, stderr);
+	fflush(stderr);
+	free(line);
+}
+
+static void drained(void) { vfs_file_cache_drain(); }
+
+static int fail(const char *what, int err)
+{
+	log_write(LOG_LEVEL_ERROR, "%s: %s", what, strerror(-err));
+	return err;
+}
+
+static int layers_init(void)
+{
+	struct reactor_config rc = { .reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads };
+	struct cache_config cc = { .dirty_bytes_max = config.limits.memory_bytes_max / 4 };
+	int err;
+	if (mkdir(config.state_dir, 0700) != 0 && errno != EEXIST)
+		return fail(config.state_dir, -errno);
+	if ((err = runtime_init(&rc)) != 0)
+		return fail("runtime", err);
+	if ((err = buf_init(config.limits.memory_bytes_max)) != 0)
+		return fail("memory", err);
+	if ((err = vfs_fh_init(config.state_dir)) != 0)
+		return fail("the key of file handles in the state directory", err);
+	if ((err = cache_init(&cc)) != 0)
+		return fail("cache", err);
+	if ((err = vfs_file_cache_init((unsigned)config.limits.open_files_max)) != 0)
+		return fail("file cache", err);
+	drc_init(config.limits.drc_entries_max, config.limits.drc_bytes_max);
+	mount3_init(config.limits.mounts_max);
+	return 0;
+}
+
+static void layers_fini(void)
+{
+	mount3_fini();
+	drc_fini();
+	vfs_file_cache_fini();
+	export_table_fini();
+	cache_fini();
+	runtime_fini();
+	buf_fini();
+}
+
+static void process_init(void)
+{
+	struct rlimit nofile;
+	sigset_t set;
+	umask(0); /* modes are the client's */
+	signals_set(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
+		nofile.rlim_cur = nofile.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &nofile);
+	}
+	log_set_level(config.log_level);
+}
+
+static int serve(void)
+{
+	pthread_t signals;
+	char err[1024];
+	if (exports_load(err, sizeof(err)) != 0 || server_init(&config, programs, err, sizeof(err)) != 0) {
+		log_write(LOG_LEVEL_ERROR, "%s", err);
+		return 1;
+	}
+	int ret = pthread_create(&signals, NULL, signal_thread, NULL);
+	ASSERT(ret == 0);
+	ret = server_run(ready, drained);
+	if (ret != 0)
+		log_write(LOG_LEVEL_ERROR, "the reactors cannot run: %s", strerror(-ret));
+	pthread_kill(signals, SIGTERM); /* if it was not that which ended us */
+	pthread_join(signals, NULL);
+	server_fini();
+	counters_write();
+	return ret != 0;
+}
+
+int main(int argc, char **argv)
+{
+	char err[1024];
+	config_init(&config);
+	enum config_action action = config_from_argv(&config, argc, argv, err, sizeof(err));
+	if (action == CONFIG_EXIT_USAGE)
+		fprintf(stderr, "nfsdirectd: %s\n", err);
+	if (action != CONFIG_SERVE) {
+		config_fini(&config);
+		return action == CONFIG_EXIT_OK ? 0 : 1;
+	}
+	process_init();
+	int ret = layers_init() != 0 ? 1 : serve();
+	if (ret == 0)
+		layers_fini();
+	config_fini(&config);
+	return ret;
+}
