@@ -267,19 +267,33 @@ static int wait_registered(struct mapping *m, struct mapping_waiter *w)
 	return w->error;
 }
 
+/* Tell the flusher that w waits; false: what it wants is so already. */
+static bool register_waiter(struct mapping *m, struct mapping_waiter *w)
+{
+	leaf_lock(&m->lock);
+	bool settled = is_settled_locked(m, w->how);
+	if (!settled)
+		TAILQ_INSERT_TAIL(&m->waiters, w, link);
+	leaf_unlock(&m->lock);
+	return !settled;
+}
+
 fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, enum mapping_sync_how how)
 {
 	struct mapping_waiter w = { .fiber = fiber_self(), .start = start, .end = end, .seq = seq, .how = how };
 
-	leaf_lock(&m->lock);
-	bool settled = is_settled_locked(m, how);
-	if (!settled)
-		TAILQ_INSERT_TAIL(&m->waiters, &w, link);
-	leaf_unlock(&m->lock);
-	if (settled)
+	if (!register_waiter(m, &w))
 		return 0;
 	mapping_kick(m);
 	return wait_registered(m, &w);
+}
+
+static uint64_t staged_now(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	uint64_t seq = m->stage_seq;
+	leaf_unlock(&m->lock);
+	return seq;
 }
 
 static int take_sticky(struct mapping *m)
@@ -291,17 +305,24 @@ static int take_sticky(struct mapping *m)
 	return error;
 }
 
-static uint64_t staged_now(struct mapping *m)
-{
-	leaf_lock(&m->lock);
-	uint64_t seq = m->stage_seq;
-	leaf_unlock(&m->lock);
-	return seq;
-}
-
+/*
+ * A COMMIT gets its place between WRITEs and truncates by a short hold of the whole range: a truncate that has begun ends first, one that comes later finds
+ * the waiter and lets it have its data.
+ */
 fiber_fn int mapping_commit(struct mapping *m, uint64_t start, uint64_t end)
 {
-	int error = mapping_sync(m, start, end, staged_now(m), MAPPING_SYNC_FILE);
+	struct mapping_waiter w = { .fiber = fiber_self(), .start = start, .end = end, .how = MAPPING_SYNC_FILE };
+	struct range_hold hold;
+	int error = 0;
+
+	fiber_rangelock_lock(&m->ranges, &hold, 0, UINT64_MAX, RANGE_SHARED);
+	w.seq = staged_now(m);
+	bool wait = register_waiter(m, &w);
+	fiber_rangelock_unlock(&m->ranges, &hold);
+	if (wait) {
+		mapping_kick(m);
+		error = wait_registered(m, &w);
+	}
 	int sticky = take_sticky(m);
 
 	return error ? error : sticky;

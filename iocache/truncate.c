@@ -61,18 +61,30 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	return error;
 }
 
+/* Somebody waits for data that the cut would take away, and was there first: let it be written. If it cannot be, they hear of it. */
+static void serve_waiters(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool owed = !TAILQ_EMPTY(&m->waiters);
+	leaf_unlock(&m->lock);
+	if (owed)
+		mapping_writeout(m);
+}
+
 fiber_fn int mapping_truncate(struct mapping *m, uint64_t size)
 {
 	struct range_hold hold;
 
 	fiber_rangelock_lock(&m->ranges, &hold, 0, UINT64_MAX, RANGE_EXCLUSIVE);
+	serve_waiters(m);
 	leaf_lock(&m->lock);
 	int error = cut_locked(m, size);
 	leaf_unlock(&m->lock);
-	if (!error)
-		error = mapping_writeout(m);
-	if (!error)
+	if (!error) {
+		/* What cannot be written now is no reason to refuse: it stays, below the new size, or is lost, and is reported like any other. */
+		mapping_writeout(m);
 		error = set_disk_size(m, size);
+	}
 	fiber_rangelock_unlock(&m->ranges, &hold);
 	return error;
 }
