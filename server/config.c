@@ -202,6 +202,9 @@ struct reader {
 	struct server_config *c;
 	const char *path;
 	unsigned depth;
+	FILE *f;
+	int line;
+	int error_line;
 	char what[512];    /* the first error, without file and line */
 	bool nested_error; /* `what` has its file and line already: it comes from an included file */
 };
@@ -256,7 +259,29 @@ static int on_line(void *user, const char *section, const char *key, const char 
 	struct reader *r = user;
 	if (r->what[0] != '\0')
 		return 1;
-	return line_apply(r, section, key, value) == 0;
+	if (line_apply(r, section, key, value) == 0)
+		return 1;
+	r->error_line = r->line;
+	return 0;
+}
+
+/* inih's reader, as fgets(): inih would take a line longer than its buffer for two. */
+static char *next_line(char *line, int size, void *stream)
+{
+	struct reader *r = stream;
+	int c;
+	if (fgets(line, size, r->f) == NULL)
+		return NULL;
+	r->line++;
+	if (strchr(line, '\n') != NULL || (c = getc(r->f)) == EOF)
+		return line;
+	while (c != '\n' && c != EOF)
+		c = getc(r->f);
+	if (r->what[0] == '\0') {
+		snprintf(r->what, sizeof(r->what), "the line is longer than %d bytes", size - 2);
+		r->error_line = r->line;
+	}
+	return line;
 }
 
 static int file_read(struct server_config *c, const char *path, unsigned depth, char *err, size_t errlen)
@@ -266,20 +291,22 @@ static int file_read(struct server_config *c, const char *path, unsigned depth, 
 		snprintf(err, errlen, "%s: includes are nested deeper than %d", path, CONFIG_INCLUDE_DEPTH_MAX);
 		return -EINVAL;
 	}
-	FILE *f = fopen(path, "re");
-	if (f == NULL) {
+	r.f = fopen(path, "re");
+	if (r.f == NULL) {
 		int open_errno = errno;
 		snprintf(err, errlen, "%s: %s", path, strerror(open_errno));
 		return -open_errno;
 	}
-	int line = ini_parse_file(f, on_line, &r);
-	fclose(f);
-	if (line == 0)
+	int line = ini_parse_stream(next_line, &r, on_line, &r);
+	fclose(r.f);
+	if (line == 0 && r.what[0] == '\0')
 		return 0;
 	if (r.nested_error)
 		snprintf(err, errlen, "%s", r.what);
+	else if (r.what[0] == '\0' || (line != 0 && line < r.error_line))
+		snprintf(err, errlen, "%s:%d: neither [section], key = value, nor a comment", path, line);
 	else
-		snprintf(err, errlen, "%s:%d: %s", path, line, r.what[0] != '\0' ? r.what : "neither [section], key = value, nor a comment");
+		snprintf(err, errlen, "%s:%d: %s", path, r.error_line, r.what);
 	return -EINVAL;
 }
 

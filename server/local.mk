@@ -26,8 +26,19 @@ nfsdirectd_SOURCES = server/main.c
 nfsdirectd_LDADD = $(SERVER_LIBS)
 
 SERVER_HARNESS = tests/unit/server_harness.c tests/unit/server_harness.h
-SERVER_UNIT_TESTS = tests/unit/conn_test
+SERVER_UNIT_TESTS = tests/unit/config_test tests/unit/conn_test tests/unit/dispatch_test tests/unit/drc_test
 check_PROGRAMS += $(SERVER_UNIT_TESTS)
 TESTS += $(SERVER_UNIT_TESTS)
+tests_unit_config_test_SOURCES = tests/unit/config_test.c
+tests_unit_config_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
 tests_unit_conn_test_SOURCES = tests/unit/conn_test.c $(SERVER_HARNESS)
 tests_unit_conn_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
+tests_unit_dispatch_test_SOURCES = tests/unit/dispatch_test.c $(SERVER_HARNESS)
+tests_unit_dispatch_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
+tests_unit_drc_test_SOURCES = tests/unit/drc_test.c $(SERVER_HARNESS)
+tests_unit_drc_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
+
+# A load program, for people: not part of the tests.
+check_PROGRAMS += tests/bench/rpc_load
+tests_bench_rpc_load_SOURCES = tests/bench/rpc_load.c
+tests_bench_rpc_load_LDADD = libproto.a

@@ -82,6 +82,7 @@ static const struct rpc_procedure procedures[TEST_PROCEDURES] = {
 	[TEST_PUT] = { "PUT", test_put, 0, test_put_head },
 	[TEST_NAP] = { "NAP", test_nap, 0, NULL },
 	[TEST_BIG] = { "BIG", test_big, 0, NULL },
+	[TEST_NAP_ONCE] = { "NAP_ONCE", test_nap, PROC_NOT_IDEMPOTENT, NULL },
 	[TEST_COUNT] = { "COUNT", test_count, PROC_NOT_IDEMPOTENT, NULL },
 };
 static const struct rpc_version versions[] = { { TEST_V2, TEST_PROCEDURES, procedures }, { TEST_V4, 1, procedures } };

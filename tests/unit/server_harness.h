@@ -2,7 +2,8 @@
  * tests/unit/server_harness.h - a server in this process, on loopback, with a program of the test's own, and raw client sockets to it.
  *
  * The program: NULL; PUT, whose payload is received apart and which answers where it lies and a sum over it; NAP, which parks its fiber until the test
- * says harness_wake(); BIG, which answers as many bytes as it is asked for; COUNT, which is not idempotent and answers how often it ran.
+ * says harness_wake(); BIG, which answers as many bytes as it is asked for; COUNT, which is not idempotent and answers how often it ran; NAP_ONCE, which
+ * naps and is not idempotent.
  */
 #ifndef TESTS_UNIT_SERVER_HARNESS_H
 #define TESTS_UNIT_SERVER_HARNESS_H
@@ -12,7 +13,7 @@
 #include "proto/rpc.h"
 
 enum { TEST_PROGRAM = 400100, TEST_V2 = 2, TEST_V4 = 4 };
-enum { TEST_NULL, TEST_PUT, TEST_NAP, TEST_BIG, TEST_COUNT, TEST_PROCEDURES };
+enum { TEST_NULL, TEST_PUT, TEST_NAP, TEST_BIG, TEST_COUNT, TEST_NAP_ONCE, TEST_PROCEDURES };
 
 /* Change the defaults here before harness_begin(). */
 extern struct server_config harness_config;

@@ -1,0 +1,188 @@
+/* tests/unit/config_test.c - server/config.c: command line and configuration file, and what they say about errors. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/config.h"
+
+static char dir[64];
+static struct server_config config;
+static char err[512];
+
+static void make_dir(void)
+{
+	strcpy(dir, "/tmp/config_test.XXXXXX");
+	cr_assert_not_null(mkdtemp(dir));
+	config_init(&config);
+}
+
+static void remove_dir(void)
+{
+	char command[128];
+	config_fini(&config);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(config, .init = make_dir, .fini = remove_dir);
+
+static const char *write_file(const char *name, const char *text)
+{
+	static char path[2][128];
+	static unsigned turn;
+	char *p = path[turn++ % 2];
+	snprintf(p, sizeof(path[0]), "%s/%s", dir, name);
+	FILE *f = fopen(p, "w");
+	cr_assert_not_null(f);
+	fputs(text, f);
+	fclose(f);
+	return p;
+}
+
+static int read_text(const char *text) { return config_read_file(&config, write_file("t.conf", text), err, sizeof(err)); }
+
+Test(config, defaults)
+{
+	cr_assert_eq(config.port, 2049);
+	cr_assert_str_eq(config.state_dir, "/var/lib/nfsdirect");
+	cr_assert_eq(config.limits.io_bytes_max, 1 << 20);
+	cr_assert_eq(config.limits.connection_bytes_max, 16 << 20);
+	cr_assert_eq(config.binds, 0);
+	cr_assert_eq(config.export_count, 0);
+}
+
+Test(config, file)
+{
+	cr_assert_eq(read_text("# comment\n[server]\nport = 20490 ; inline\nbind = 127.0.0.1\nbind = ::1\nstate_dir = /s\nlog_level = debug\nreactors = 3\n"
+			       "[limits]\nmemory = 64M\nio_bytes = 256K\nidle_timeout_s = 10\n[exports]\nfile = /etc/exports\nexport = /a b(ro)\n"),
+		     0, "%s", err);
+	cr_assert_eq(config.port, 20490);
+	cr_assert_eq(config.binds, 2);
+	cr_assert_str_eq(config.bind[1], "::1");
+	cr_assert_str_eq(config.state_dir, "/s");
+	cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
+	cr_assert_eq(config.reactors, 3);
+	cr_assert_eq(config.limits.memory_bytes_max, 64 << 20);
+	cr_assert_eq(config.limits.io_bytes_max, 256 << 10);
+	cr_assert_eq(config.export_count, 2);
+	cr_assert_eq(config.exports[0].kind, CONFIG_EXPORT_FILE);
+	cr_assert_str_eq(config.exports[1].text, "/a b(ro)");
+}
+
+static void expect_error(const char *text, int line, const char *what)
+{
+	char where[160];
+	cr_assert_eq(read_text(text), -EINVAL, "accepted: %s", text);
+	snprintf(where, sizeof(where), "%s/t.conf:%d: ", dir, line);
+	cr_assert_eq(strncmp(err, where, strlen(where)), 0, "%s", err);
+	cr_assert_not_null(strstr(err, what), "%s", err);
+}
+
+Test(config, file_errors)
+{
+	expect_error("[server]\nprot = 1\n", 2, "no key 'prot' in section [server]");
+	expect_error("[sever]\nport = 1\n", 2, "no section [sever]");
+	expect_error("[server]\n\nport = 99999\n", 3, "not within 0...65535");
+	expect_error("[server]\nport = x\n", 2, "'x' is not a number");
+	expect_error("[server]\nport = -1\n", 2, "'-1' is not a number");
+	expect_error("[server]\nport = 1K\n", 2, "not a number");
+	expect_error("[server]\nport = 99999999999999999999999\n", 2, "not a number");
+	expect_error("[limits]\nmemory = 64Q\n", 2, "K, M and G");
+	expect_error("[limits]\nmemory = 99999999999G\n", 2, "not a number");
+	expect_error("[limits]\nmemory = 64MB\n", 2, "not a number");
+	expect_error("[server]\nstate_dir =\n", 2, "state_dir has no value");
+	expect_error("[server]\nlog_level = loud\n", 2, "none of");
+	expect_error("[server]\nwhat is this\n", 2, "neither");
+	expect_error("[limits]\nport = 3\n", 2, "no key 'port' in section [limits]");
+	expect_error("[server]\nport = 1\nprot = 2\nport = x\n", 3, "'prot'");
+}
+
+Test(config, include)
+{
+	write_file("more.conf", "[server]\nport = 7\n[exports]\nexport = /x\n");
+	cr_assert_eq(read_text("[server]\nport = 6\ninclude = more.conf\nreactors = 2\n"), 0, "%s", err);
+	cr_assert_eq(config.port, 7);
+	cr_assert_eq(config.reactors, 2);
+	cr_assert_str_eq(config.exports[0].text, "/x");
+}
+
+Test(config, include_errors)
+{
+	write_file("more.conf", "[server]\n\n\nport = no\n");
+	cr_assert_neq(read_text("[server]\ninclude = more.conf\n"), 0);
+	cr_assert_not_null(strstr(err, "/more.conf:4: port"), "%s", err);
+	write_file("loop.conf", "[server]\ninclude = loop.conf\n");
+	cr_assert_neq(read_text("[server]\ninclude = loop.conf\n"), 0);
+	cr_assert_not_null(strstr(err, "nested deeper"), "%s", err);
+	cr_assert_neq(read_text("[server]\ninclude = missing.conf\n"), 0);
+	cr_assert_not_null(strstr(err, "missing.conf: No such file"), "%s", err);
+	cr_assert_eq(config_read_file(&config, "/nonexistent", err, sizeof(err)), -ENOENT);
+}
+
+static enum config_action from_argv(const char *const *args)
+{
+	char name[] = "nfsdirectd", *argv[32] = { name };
+	int argc = 1;
+	for (; args[argc - 1] != NULL; argc++)
+		argv[argc] = (char *)args[argc - 1];
+	return config_from_argv(&config, argc, argv, err, sizeof(err));
+}
+
+#define ARGV(...) from_argv((const char *const[]){ __VA_ARGS__, NULL })
+
+Test(config, command_line)
+{
+	cr_assert_eq(ARGV("--foreground", "--bind", "127.0.0.1", "--port", "0", "--state-dir", "/s", "--export", "/a(rw)", "--export", "/b", "--reactors", "1",
+			  "--counters-file", "/c"),
+		     CONFIG_SERVE, "%s", err);
+	cr_assert_eq(config.port, 0);
+	cr_assert_eq(config.export_count, 2);
+	cr_assert_eq(config.exports[1].kind, CONFIG_EXPORT_SPEC);
+	cr_assert_str_eq(config.exports[1].text, "/b");
+	cr_assert_str_eq(config.counters_file, "/c");
+}
+
+/* The command line wins wherever it stands, and its exports and addresses replace the file's. */
+Test(config, command_line_wins)
+{
+	const char *path = write_file("t.conf", "[server]\nport = 5\nstate_dir = /f\nbind = 127.0.0.2\n[exports]\nexport = /f\n");
+	cr_assert_eq(ARGV("--port", "6", "--export", "/a", "--bind", "::1", "--exports", "/e", "--config", path), CONFIG_SERVE, "%s", err);
+	cr_assert_eq(config.port, 6);
+	cr_assert_str_eq(config.state_dir, "/f");
+	cr_assert_eq(config.binds, 1);
+	cr_assert_str_eq(config.bind[0], "::1");
+	cr_assert_eq(config.export_count, 2);
+	cr_assert_str_eq(config.exports[0].text, "/a");
+	cr_assert_eq(config.exports[1].kind, CONFIG_EXPORT_FILE);
+}
+
+Test(config, command_line_errors)
+{
+	cr_assert_eq(ARGV("--port", "x"), CONFIG_EXIT_USAGE);
+	cr_assert_not_null(strstr(err, "port = 'x'"), "%s", err);
+	cr_assert_eq(ARGV("--port"), CONFIG_EXIT_USAGE);
+	cr_assert_not_null(strstr(err, "lacks its value"), "%s", err);
+	cr_assert_eq(ARGV("--nonsense"), CONFIG_EXIT_USAGE);
+	cr_assert_eq(ARGV("/a"), CONFIG_EXIT_USAGE);
+	cr_assert_not_null(strstr(err, "'/a' is no option"), "%s", err);
+	cr_assert_eq(ARGV("--export", ""), CONFIG_EXIT_USAGE);
+	cr_assert_eq(ARGV("--config", "/nonexistent"), CONFIG_EXIT_USAGE);
+}
+
+/* A line as long as exports lines are: whole, or an error, but never cut. */
+Test(config, long_line)
+{
+	char text[1024] = "[exports]\nexport = /";
+	char path[600];
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	strcat(text, path);
+	strcat(text, "\n");
+	if (read_text(text) == 0)
+		cr_assert_eq(strlen(config.exports[0].text), sizeof(path));
+	else
+		cr_assert_not_null(strstr(err, "t.conf:2: "), "%s", err);
+}
