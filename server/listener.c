@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -98,6 +99,22 @@ static int socket_listen(const union address *a, socklen_t len)
 	return fd;
 }
 
+/*
+ * A predecessor that was killed is gone before its ring is: the kernel takes the ring apart afterwards, and until then the accept in flight there keeps the
+ * socket. So an address in use is tried again for a while.
+ */
+static int socket_listen_patiently(const union address *a, socklen_t len)
+{
+	const struct timespec again = { .tv_nsec = 20000000 };
+	int fd = -EADDRINUSE;
+	for (unsigned tries = 100; fd == -EADDRINUSE && tries > 0; tries--) {
+		fd = socket_listen(a, len);
+		if (fd == -EADDRINUSE)
+			nanosleep(&again, NULL);
+	}
+	return fd;
+}
+
 static int listener_open(const char *address, unsigned port, char *err, size_t errlen)
 {
 	union address a;
@@ -106,7 +123,7 @@ static int listener_open(const char *address, unsigned port, char *err, size_t e
 		snprintf(err, errlen, "'%s' is no IPv4 or IPv6 address to bind", address);
 		return -EINVAL;
 	}
-	int fd = socket_listen(&a, len);
+	int fd = socket_listen_patiently(&a, len);
 	if (fd < 0) {
 		snprintf(err, errlen, "cannot listen on %s port %u: %s", address, port, strerror(-fd));
 		return fd;

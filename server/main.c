@@ -201,18 +201,36 @@ static void layers_fini(void)
 	buf_fini();
 }
 
+/*
+ * Take what descriptors the hard limit allows, and share them: connections must not leave open files without, nor the other way round. Some are for
+ * rings, exports and the rest.
+ */
+static void descriptors_init(void)
+{
+	enum { OTHERS = 48, PER_FILE = 3 };
+	struct server_limits *l = &config.limits;
+	struct rlimit nofile;
+	if (getrlimit(RLIMIT_NOFILE, &nofile) != 0)
+		return;
+	nofile.rlim_cur = nofile.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &nofile);
+	uint64_t have = max_u64(nofile.rlim_cur, OTHERS + 32) - OTHERS;
+	if (l->connections_max + PER_FILE * l->open_files_max <= have)
+		return;
+	l->connections_max = min_u64(l->connections_max, have / 2);
+	l->open_files_max = max_u64(min_u64(l->open_files_max, have / 2 / PER_FILE), 1);
+	log_write(LOG_LEVEL_NOTICE, "%llu file descriptors: at most %llu connections and %llu open files", (unsigned long long)nofile.rlim_cur,
+		  (unsigned long long)l->connections_max, (unsigned long long)l->open_files_max);
+}
+
 static void process_init(void)
 {
-	struct rlimit nofile;
 	sigset_t set;
 	umask(0); /* modes are the client's */
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	if (getrlimit(RLIMIT_NOFILE, &nofile) == 0) {
-		nofile.rlim_cur = nofile.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &nofile);
-	}
 	log_set_level(config.log_level);
+	descriptors_init();
 }
 
 static int serve(void)
