@@ -324,6 +324,20 @@ static void test_fbig(void)
 	CHECK_EQ(nfs3_commit(c, &fh, ~0ull, 100), NFS3_OK);
 }
 
+/* The space of a removed file comes back when the server lets go of it: soon. */
+static void wait_for_space(void)
+{
+	const FSSTAT3resok *ok = &c->res.fsstat.FSSTAT3res_u.resok;
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		CHECK_EQ(nfs3_fsstat(c, &fx.root[SMALL]), NFS3_OK);
+		if (ok->abytes > 8 << 20)
+			return;
+	}
+	CHECK(ok->abytes > 8 << 20, ": %llu bytes free", (unsigned long long)ok->abytes);
+}
+
 /* Until the small file system is full, what was acknowledged is there; then NOSPC comes, at the WRITE or at its COMMIT. */
 static void fill_up(const char *name, stable_how stable)
 {
@@ -357,6 +371,7 @@ static void fill_up(const char *name, stable_how stable)
 		CHECK(at + 47008 > stored, ": bytes lost at %llu", (unsigned long long)at);
 	}
 	CHECK_EQ(nfs3_remove(c, &dir, name), NFS3_OK);
+	wait_for_space();
 }
 
 static void test_nospc(void)

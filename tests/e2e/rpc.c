@@ -36,9 +36,11 @@ int conn_open(struct rpc_conn *c, int port, bool privileged)
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	/* There are few privileged ports: closing with a reset gives them back at once. */
-	if (privileged)
+	/* There are few privileged ports: share them with connections that are over, and give them back with a reset. */
+	if (privileged) {
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		setsockopt(c->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	}
 	if (!c->out || !c->in || (privileged && bindresvport(c->fd, NULL) < 0) ||
 	    connect(c->fd, (struct sockaddr *)&sin, sizeof(sin)) < 0) {
 		conn_close(c);
