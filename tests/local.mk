@@ -1,16 +1,14 @@
 # tests: what belongs to no single folder (included by Makefile.am)
 
-# CRITERION_VERBOSITY_LEVEL=1 makes Criterion name skipped tests with their reasons. TSan wants the address space as its
-# authors knew it, without the larger random offsets of newer kernels. No test may run for ever.
+# CRITERION_VERBOSITY_LEVEL=1 makes Criterion name skipped tests with their reasons.
 AM_TESTS_ENVIRONMENT = \
 	export CRITERION_VERBOSITY_LEVEL=1; \
 	export NFSDIRECTD='$(abs_builddir)/nfsdirectd'; \
-	export E2E_BIN='$(abs_builddir)/tests/e2e'; \
 	export CC='$(CC)' CPPFLAGS='-I$(abs_builddir)'; \
 	export ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=0; \
 	export UBSAN_OPTIONS=print_stacktrace=1; \
 	export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=0;
-LOG_COMPILER = setarch -R timeout -k 10 600
+LOG_COMPILER = $(srcdir)/tests/run-test
 
 if TSAN
 noinst_LIBRARIES += libcriterion_tsan.a
@@ -21,7 +19,7 @@ libcriterion_tsan_a_SOURCES = tests/criterion-tsan/runner.c tests/criterion-tsan
 if !SANITIZED
 TESTS += tests/layering tests/layering_test
 endif
-EXTRA_DIST += tests/layering tests/layering_test tests/tally
+EXTRA_DIST += tests/layering tests/layering_test tests/tally tests/run-test
 
 TESTS += tests/lab/lab_test
 EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh

@@ -275,6 +275,7 @@ static void test_fragments(void)
 	static char back[60000];
 	struct fh dir, fh;
 	const char *path = fresh_dir(RW, &dir);
+	char mark[4];
 	unsigned i;
 
 	CHECK_EQ(nfs3_make(c, &dir, "f", &fh), NFS3_OK);
@@ -291,7 +292,7 @@ static void test_fragments(void)
 	reopen();
 	for (i = 0; i < 10000 && !conn_send_bytes(&bad, "\0\0\0\1x", 5); i++)
 		;
-	CHECK(i < 10000, ": ten thousand fragments, and no end");
+	CHECK(i < 10000 || recv(bad.fd, mark, sizeof(mark), 0) <= 0, ": ten thousand fragments, and no end");
 	others_undisturbed();
 }
 
@@ -515,6 +516,24 @@ static void test_connects(void)
 	CHECK(after <= before + 4, ": %d open files, %d before", after, before);
 }
 
+/* The server learns in its own time that others have left: until then a new connection may be closed again. */
+static bool served_again(int port, const struct fh *root)
+{
+	GETATTR3args args = { fh_wire(root) };
+	struct rpc_what what = { NFS3_PROG, NFS3_VERS, NFS3_GETATTR, nfs3_args_xdr(NFS3_GETATTR), &args };
+	GETATTR3res res;
+	struct rpc_result result = { nfs3_res_xdr(NFS3_GETATTR), &res, sizeof(res) };
+	struct rpc_conn conn;
+	int i, r = -1;
+
+	for (i = 0; i < 1000 && r; i++) {
+		CHECK_EQ(conn_open(&conn, port, false), 0);
+		r = conn_call(&conn, &what, &result);
+		conn_close(&conn);
+	}
+	return r == 0 && res.status == NFS3_OK;
+}
+
 /* Out of file descriptors: those who are connected are served, and the next may connect when one has left. */
 static void test_emfile(void)
 {
@@ -539,9 +558,7 @@ static void test_emfile(void)
 		CHECK_EQ(nfs3_getattr(&good, &root, NULL), NFS3_OK);
 	for (i = 0; i < CONNS; i++)
 		close(fds[i]);
-	client_close(&good);
-	client_open(&good, d.port);
-	CHECK_EQ(nfs3_getattr(&good, &root, NULL), NFS3_OK);
+	CHECK(served_again(d.port, &root));
 	client_close(&good);
 	CHECK_EQ(daemon_stop(&d), 0);
 }
