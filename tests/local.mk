@@ -25,6 +25,7 @@ TESTS += tests/lab/lab_test
 EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh
 
 include tests/e2e/local.mk
+include tests/bench/local.mk
 
 # The data path on the simulated backend: a fixed set of seeds; more by hand (tests/sim/data_sim --minutes 60).
 noinst_PROGRAMS += tests/sim/data_sim
