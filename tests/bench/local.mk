@@ -6,3 +6,4 @@ tests_bench_nfsload_SOURCES = tests/bench/nfsload.c tests/bench/client.c tests/b
 	tests/bench/metadata.h tests/bench/verify.c tests/bench/verify.h $(BENCH_COMMON)
 tests_bench_nfsload_CFLAGS = $(AM_CFLAGS) $(LIBNFS_CFLAGS)
 tests_bench_nfsload_LDADD = $(LIBNFS_LIBS)
+EXTRA_DIST += tests/bench/run tests/bench/measure
