@@ -40,6 +40,7 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	TAILQ_INIT(&m->waiters);
 	fiber_cond_init(&m->run_ended);
 	fiber_cond_init(&m->flusher_ended);
+	fiber_cond_init(&m->writers_back);
 	m->size = m->disk_size = config->size;
 	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;

@@ -48,6 +48,10 @@ struct mapping {
 	unsigned disk_busy;               /* our own changes of the file are under way, or not yet noted: its ctime says nothing */
 	struct fiber_cond run_ended;      /* the flusher waits here */
 	struct fiber_cond flusher_ended;
+	struct fiber_cond writers_back;   /* the flusher gathers here, see flusher.c */
+	unsigned waiting;                 /* length of `waiters` */
+	unsigned expected;                /* stable WRITEs that the last round answered and that have not come again */
+	uint64_t gather_until_ns;
 	bool flusher_running;
 	uint64_t flushed_seq;             /* stage_seq when the last round began */
 	bool force;                       /* the next round writes half-written units too */

@@ -30,7 +30,7 @@
 #include "runtime/pool.h"
 
 enum {
-	IDLE_TURNS_MAX = 3,
+	IDLE_TURNS_MAX = 32,
 	REACTORS_MAX = 64,
 	FIBERS_DEFAULT = 512,
 	STACK_BYTES_DEFAULT = 128 << 10,
@@ -190,7 +190,7 @@ static void deliver_inbox(struct reactor *r)
 	}
 }
 
-/* Those that yielded are ready again; those that yielded idle, if otherwise nobody is, or after a few turns in which somebody was: busy is not for ever. */
+/* Those that yielded are ready again; those that yielded idle, if otherwise nobody is, or after IDLE_TURNS_MAX turns in which somebody was: busy is not for ever. */
 static void refill_ready(struct reactor *r)
 {
 	struct fiber *f;
