@@ -25,6 +25,7 @@ enum {
 	READ_BYTES_PAYLOAD = 256, /* first read of a record where payloads come: little of the payload is received twice */
 	SMALL_RUN = 8,            /* records without payload in a row before more is read at once */
 	FRAGMENTS_MAX = 256,
+	STOP_SEND_TIMEOUT_S = 5,  /* a client that does not read its replies holds up the end no longer than this */
 	PEEK_BYTES = 6 * XDR_UNIT,/* xid, msg_type, rpcvers, prog, vers, proc */
 };
 
@@ -552,7 +553,8 @@ int conn_start(int fd, const struct sockaddr_storage *peer)
 void conn_check_timeouts(struct conn *c, uint64_t now_ns)
 {
 	const struct server_limits *l = &server.config->limits;
-	uint64_t stuck_ns = l->record_timeout_s * UINT64_C(1000000000), idle_ns = l->idle_timeout_s * UINT64_C(1000000000);
+	uint64_t stuck_s = c->sr->stopping ? min_u64(l->record_timeout_s, STOP_SEND_TIMEOUT_S) : l->record_timeout_s;
+	uint64_t stuck_ns = stuck_s * UINT64_C(1000000000), idle_ns = l->idle_timeout_s * UINT64_C(1000000000);
 	uint64_t begun = c->role == CONN_RECEIVING ? c->record_since_ns : 0;
 	if ((c->send_since_ns != 0 && now_ns > c->send_since_ns + stuck_ns) || (begun != 0 && now_ns > begun + stuck_ns)) {
 		counter_add(&stuck_closed, 1);

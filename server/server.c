@@ -137,10 +137,10 @@ void server_call_ended(struct server_reactor *sr)
 
 /* --- timeouts --- */
 
-static uint64_t sweep_period_ns(void)
+static uint64_t sweep_period_ns(const struct server_reactor *sr)
 {
 	const struct server_limits *l = &server.config->limits;
-	return min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, 10 * second_ns);
+	return sr->stopping ? second_ns : min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, 10 * second_ns);
 }
 
 static void sweep(struct timer *t)
@@ -150,7 +150,7 @@ static void sweep(struct timer *t)
 	uint64_t now = clock_mono_ns();
 	TAILQ_FOREACH_SAFE(c, &sr->conns, link, next)
 		conn_check_timeouts(c, now);
-	timer_arm(&sr->sweep_timer, now + sweep_period_ns());
+	timer_arm(&sr->sweep_timer, now + sweep_period_ns(sr));
 }
 
 /* --- start and stop --- */
@@ -270,6 +270,7 @@ void server_conn_gone(struct server_reactor *sr)
 static void connections_drain(struct server_reactor *sr)
 {
 	struct conn *c, *next;
+	timer_arm(&sr->sweep_timer, clock_mono_ns() + sweep_period_ns(sr));
 	TAILQ_FOREACH_SAFE(c, &sr->conns, link, next)
 		conn_drain(c);
 	while (sr->conn_count > 0)
@@ -306,7 +307,7 @@ static void everybody_drained_wait(struct server_reactor *sr)
 static void reactor_main(void *arg, unsigned index)
 {
 	struct server_reactor *sr = &server.reactors[index];
-	timer_arm(&sr->sweep_timer, clock_mono_ns() + sweep_period_ns());
+	timer_arm(&sr->sweep_timer, clock_mono_ns() + sweep_period_ns(sr));
 	if (index == 0 && ready_fn != NULL)
 		ready_fn();
 	if (index == 0 && !sr->stopping)

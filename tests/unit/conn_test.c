@@ -551,6 +551,24 @@ Test(conn, stop_finishes)
 	close(idle);
 }
 
+/* A client that does not read its answers holds up the stop for some seconds only. */
+Test(conn, stop_with_stuck_client)
+{
+	uint8_t args[4];
+	size_t len = 0;
+	begin();
+	int fd = client_connect();
+	xdr_store32(args, 1 << 20);
+	for (uint32_t i = 0; i < 32; i++)
+		len += call_encode(mem + len, sizeof(mem) - len, i, TEST_BIG, args, sizeof(args));
+	client_send(fd, mem, len);
+	while (counter_value("conn.paused_in_flight_max") == 0)
+		usleep(1000);
+	harness_end();
+	cr_assert_eq(counter_value("conn.closed_stuck"), 1);
+	close(fd);
+}
+
 /* Connections come and go, some in the middle of a record or with answers on the way. */
 Test(conn, churn)
 {
