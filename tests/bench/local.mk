@@ -7,3 +7,7 @@ tests_bench_nfsload_SOURCES = tests/bench/nfsload.c tests/bench/client.c tests/b
 tests_bench_nfsload_CFLAGS = $(AM_CFLAGS) $(LIBNFS_CFLAGS)
 tests_bench_nfsload_LDADD = $(LIBNFS_LIBS)
 EXTRA_DIST += tests/bench/run tests/bench/measure
+
+noinst_PROGRAMS += tests/bench/local
+tests_bench_local_SOURCES = tests/bench/local.c $(BENCH_COMMON)
+tests_bench_local_LDADD = $(URING_LIBS) -lpthread

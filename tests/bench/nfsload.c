@@ -378,17 +378,6 @@ static void run_file_pattern(void)
 
 /* --- command line --- */
 
-static uint64_t size_arg(const char *text)
-{
-	char *end;
-	uint64_t n = strtoull(text, &end, 10);
-	const char *units = "KMG", *unit = *end ? strchr(units, *end) : NULL;
-
-	if (end == text || (*end && (!unit || end[1])))
-		die("%s is not a size", text);
-	return unit ? n << (10 * (unit - units + 1)) : n;
-}
-
 static void __attribute__((noreturn)) usage(void)
 {
 	fprintf(stderr, "nfsload --port N [--mount-port N] --export PATH [--path LOCAL-PATH] --pattern NAME [--depth N] [--connections N]\n"

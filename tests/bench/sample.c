@@ -30,6 +30,17 @@ void die(const char *fmt, ...)
 	exit(1);
 }
 
+uint64_t size_arg(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 10);
+	const char *units = "KMG", *unit = *end ? strchr(units, *end) : NULL;
+
+	if (end == text || (*end && (!unit || end[1])))
+		die("%s is not a size", text);
+	return unit ? n << (10 * (unit - units + 1)) : n;
+}
+
 uint64_t now_ns(void)
 {
 	struct timespec t;

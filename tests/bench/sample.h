@@ -42,6 +42,8 @@ struct outcome {
 };
 
 uint64_t now_ns(void);
+/* A number of bytes from the command line: 4096, 64K, 2G. Ends the program if TEXT is none. */
+uint64_t size_arg(const char *text);
 void sample_take(const struct watch *w, struct sample *s);
 void latency_add(struct latency *l, uint64_t ns);
 
