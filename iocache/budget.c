@@ -44,7 +44,7 @@ int cache_init(const struct cache_config *config)
 	cache_limits = *config;
 	cache_limits.dirty_bytes_max = or_default(config->dirty_bytes_max, 64 << 20);
 	cache_limits.file_dirty_bytes_max = or_default(config->file_dirty_bytes_max, cache_limits.dirty_bytes_max / 2);
-	cache_limits.kept_bytes_max = or_default(config->kept_bytes_max, 8 << 20);
+	cache_limits.kept_bytes_max = or_default(config->kept_bytes_max, 32 << 20);
 	cache_limits.kept_ms_max = (uint32_t)or_default(config->kept_ms_max, 5000);
 	cache_limits.edge_wait_ms = (uint32_t)or_default(config->edge_wait_ms, 300);
 	cache_limits.run_bytes_max = (uint32_t)or_default(config->run_bytes_max, 8 << 20);

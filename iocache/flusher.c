@@ -177,7 +177,7 @@ static void expect_writers_locked(struct mapping *m, const struct round *r, unsi
 {
 	uint64_t now = clock_mono_ns();
 
-	m->expected = answered > 1 ? (answered + m->waiting) * 3 / 4 : 0;
+	m->expected = answered > 1 ? answered + m->waiting : 0;
 	m->gather_until_ns = now + min_u64(now - r->begun_ns, GATHER_NS_MAX);
 }
 
@@ -393,7 +393,8 @@ static int begin_check(struct mapping *m, uint32_t len, bool *wait)
 	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over();
 	if (!error && *wait && m->stalled_since_ns)
 		error = m->stall_error;
-	m->force |= *wait;
+	/* Half-written edges are filled for room's sake only if nothing else is left to write. */
+	m->force |= *wait && !m->flusher_running && m->flushed_seq == m->stage_seq;
 	leaf_unlock(&m->lock);
 	return error;
 }

@@ -23,7 +23,7 @@ struct statx;
 struct cache_config {
 	uint64_t dirty_bytes_max;      /* staged and not yet on the device, all files; default a quarter of 256 MiB */
 	uint64_t file_dirty_bytes_max; /* the same of one file; default half of the above */
-	uint64_t kept_bytes_max;       /* clean half-written units kept for their partner; default 8 MiB */
+	uint64_t kept_bytes_max;       /* clean half-written units kept for their partner; default 32 MiB */
 	uint32_t kept_ms_max;          /* ... and for how long; default 5000 */
 	uint32_t edge_wait_ms;         /* how long an UNSTABLE edge waits for its partner before it is filled and written; default 300 */
 	uint32_t run_bytes_max;        /* one vectored write; default 8 MiB */
