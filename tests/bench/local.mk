@@ -6,7 +6,12 @@ tests_bench_nfsload_SOURCES = tests/bench/nfsload.c tests/bench/client.c tests/b
 	tests/bench/metadata.h tests/bench/verify.c tests/bench/verify.h $(BENCH_COMMON)
 tests_bench_nfsload_CFLAGS = $(AM_CFLAGS) $(LIBNFS_CFLAGS)
 tests_bench_nfsload_LDADD = $(LIBNFS_LIBS)
-EXTRA_DIST += tests/bench/run tests/bench/measure
+
+# A few seconds: that the bench works, not how fast anything is.
+if !SANITIZED
+TESTS += tests/bench/smoke_test
+endif
+EXTRA_DIST += tests/bench/README tests/bench/run tests/bench/measure tests/bench/plot tests/bench/smoke_test
 
 noinst_PROGRAMS += tests/bench/local
 tests_bench_local_SOURCES = tests/bench/local.c $(BENCH_COMMON)
