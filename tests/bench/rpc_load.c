@@ -2,9 +2,10 @@
  * tests/bench/rpc_load.c - raw pipelined RPC load: N connections, D calls in flight on each, for some seconds; calls per second and the server's CPU time per
  * call, from /proc/PID/stat.
  *
- *	rpc_load PORT PID null|getattr PATH [CONNECTIONS [DEPTH [SECONDS]]]
+ *	rpc_load PORT PID null|getattr|write|write_sync|read PATH [CONNECTIONS [DEPTH [SECONDS [BYTES]]]]
  *
- * A batch of calls that was answered together is sent again together, as a client does that has D callers. The file of GETATTR is the export's root, PATH.
+ * A batch of calls that was answered together is sent again together, as a client does that has D callers. The file of GETATTR is the export's root, PATH. WRITE
+ * (UNSTABLE or FILE_SYNC) and READ go through one file, PATH/rpc_load, in interleaved records of BYTES (47008) up to 256 MiB, and then from its begin.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,14 +24,22 @@
 #include "proto/record.h"
 #include "proto/rpc.h"
 
-enum { CONNECTIONS_MAX = 256, DEPTH_MAX = 1024, CALL_BYTES_MAX = 256 };
+enum { CONNECTIONS_MAX = 256, DEPTH_MAX = 1024, CALL_BYTES_MAX = 256, IO_BYTES_MAX = 1 << 20, FILE_BYTES = 256 << 20 };
+
+enum what { LOAD_NULL, LOAD_GETATTR, LOAD_WRITE, LOAD_WRITE_SYNC, LOAD_READ, LOAD_KINDS };
+static const char *const names[LOAD_KINDS] = { "null", "getattr", "write", "write_sync", "read" };
+
+static enum what what;
+static uint32_t io_bytes = 47008;
+static uint8_t fh[NFS3_FHSIZE];
+static uint32_t fh_len;
 
 static uint8_t cred[64];
 static uint32_t cred_len;
 
-static void die(const char *what)
+static void die(const char *why)
 {
-	perror(what);
+	perror(why);
 	exit(1);
 }
 
@@ -110,40 +119,84 @@ static size_t call_end(uint8_t *mem, const struct xdr_out *x)
 	return RECORD_MARK_BYTES + xdr_out_pos(x);
 }
 
-/* The root handle of path: its length. */
-static uint32_t mount_path(int port, const char *path, uint8_t fh[NFS3_FHSIZE])
+/* Send the call in mem and receive its reply there: the cursor stands on the results. */
+static struct xdr call_once(int fd, uint8_t *mem, size_t room, const struct xdr_out *call)
 {
-	uint8_t mem[2048];
 	struct reply_body r;
-	struct mountres3 res;
 	struct xdr in;
-	struct xdr_out x = call_begin(mem, sizeof(mem), MOUNT_PROGRAM, MOUNTPROC3_MNT);
-	int fd = connect_to(port);
 	size_t have = 0;
-	xdr_enc_dirpath(&x, xdr_bytes_str(path));
-	write_all(fd, mem, call_end(mem, &x));
+	write_all(fd, mem, call_end(mem, call));
 	while (have < 4 || have < 4 + (xdr_load32(mem) & ~RECORD_LAST_FRAGMENT))
-		have += read_some(fd, mem + have, sizeof(mem) - have);
-	close(fd);
+		have += read_some(fd, mem + have, room - have);
 	xdr_init(&in, mem + 4, have - 4);
-	if (!rpc_dec_reply(&in, &r) || r.stat != MSG_ACCEPTED || r.accept != SUCCESS || !xdr_dec_mountres3(&in, &res) || !mountstat3_is_ok(res.fhs_status)) {
-		fprintf(stderr, "rpc_load: cannot mount %s\n", path);
-		exit(1);
-	}
-	memcpy(fh, res.mountinfo.fhandle.ptr, res.mountinfo.fhandle.len);
-	return res.mountinfo.fhandle.len;
+	if (!rpc_dec_reply(&in, &r) || r.stat != MSG_ACCEPTED || r.accept != SUCCESS)
+		die("the call failed");
+	return in;
 }
 
-static size_t call_make(uint8_t *mem, int port, const char *what, const char *path)
+/* fh: the root of path. */
+static void mount_path(int fd, const char *path)
 {
-	uint8_t fh[NFS3_FHSIZE];
-	bool getattr = strcmp(what, "getattr") == 0;
-	struct xdr_out x = call_begin(mem, CALL_BYTES_MAX, NFS_PROGRAM, getattr ? NFSPROC3_GETATTR : NFSPROC3_NULL);
-	if (getattr) {
-		struct GETATTR3args args = { { xdr_bytes_of(fh, mount_path(port, path, fh)) } };
-		xdr_enc_GETATTR3args(&x, &args);
-	}
+	uint8_t mem[2048];
+	struct mountres3 res;
+	struct xdr_out x = call_begin(mem, sizeof(mem), MOUNT_PROGRAM, MOUNTPROC3_MNT);
+	xdr_enc_dirpath(&x, xdr_bytes_str(path));
+	struct xdr in = call_once(fd, mem, sizeof(mem), &x);
+	if (!xdr_dec_mountres3(&in, &res) || !mountstat3_is_ok(res.fhs_status))
+		die(path);
+	fh_len = res.mountinfo.fhandle.len;
+	memcpy(fh, res.mountinfo.fhandle.ptr, fh_len);
+}
+
+/* fh: a file in the directory that it was. */
+static void create_file(int fd, const char *name)
+{
+	uint8_t mem[2048];
+	struct CREATE3res res;
+	struct CREATE3args args = { .where = { { xdr_bytes_of(fh, fh_len) }, xdr_bytes_str(name) }, .how.mode = UNCHECKED };
+	struct xdr_out x = call_begin(mem, sizeof(mem), NFS_PROGRAM, NFSPROC3_CREATE);
+	xdr_enc_CREATE3args(&x, &args);
+	struct xdr in = call_once(fd, mem, sizeof(mem), &x);
+	if (!xdr_dec_CREATE3res(&in, &res) || !nfsstat3_is_ok(res.status))
+		die(name);
+	fh_len = res.resok.obj.handle.data.len;
+	memcpy(fh, res.resok.obj.handle.data.ptr, fh_len);
+}
+
+/* The next call into mem: its length. */
+static size_t call_make(uint8_t *mem, size_t room)
+{
+	static const uint32_t procs[] = { NFSPROC3_NULL, NFSPROC3_GETATTR, NFSPROC3_WRITE, NFSPROC3_WRITE, NFSPROC3_READ };
+	static uint8_t data[IO_BYTES_MAX];
+	static uint64_t offset;
+	struct nfs_fh3 file = { xdr_bytes_of(fh, fh_len) };
+	struct xdr_out x = call_begin(mem, room, NFS_PROGRAM, procs[what]);
+	struct GETATTR3args getattr = { file };
+	struct READ3args rd = { file, offset, io_bytes };
+	struct WRITE3args wr = { file, offset, io_bytes, what == LOAD_WRITE ? UNSTABLE : FILE_SYNC, xdr_bytes_of(data, io_bytes) };
+	offset = offset + 2 * io_bytes <= FILE_BYTES ? offset + io_bytes : 0;
+	if (what == LOAD_GETATTR)
+		xdr_enc_GETATTR3args(&x, &getattr);
+	else if (what == LOAD_READ)
+		xdr_enc_READ3args(&x, &rd);
+	else if (what != LOAD_NULL)
+		xdr_enc_WRITE3args(&x, &wr);
 	return call_end(mem, &x);
+}
+
+/* Send n calls, together if they are small. */
+static void calls_send(int fd, unsigned n)
+{
+	static uint8_t mem[IO_BYTES_MAX + DEPTH_MAX * CALL_BYTES_MAX];
+	size_t len = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (what == LOAD_WRITE || what == LOAD_WRITE_SYNC) {
+			write_all(fd, mem, call_make(mem, sizeof(mem)));
+			continue;
+		}
+		len += call_make(mem + len, sizeof(mem) - len);
+	}
+	write_all(fd, mem, len);
 }
 
 /* One connection: replies are counted by their marks as they come. */
@@ -176,33 +229,39 @@ static unsigned replies_count(struct load *l, const uint8_t *p, size_t n)
 	return replies;
 }
 
-int main(int argc, char **argv)
+static void prepare(int port, const char *path)
 {
-	static uint8_t batch[DEPTH_MAX * CALL_BYTES_MAX], in[1 << 18];
-	static struct load loads[CONNECTIONS_MAX];
-	static struct pollfd polls[CONNECTIONS_MAX];
-	uint64_t done = 0;
-	if (argc < 5) {
-		fprintf(stderr, "usage: rpc_load PORT PID null|getattr PATH [CONNECTIONS [DEPTH [SECONDS]]]\n");
-		return 1;
-	}
-	int port = atoi(argv[1]), pid = atoi(argv[2]);
-	int conns = argc > 5 ? atoi(argv[5]) : 1, depth = argc > 6 ? atoi(argv[6]) : 32;
-	double seconds = argc > 7 ? atof(argv[7]) : 3;
-	if (conns < 1 || conns > CONNECTIONS_MAX || depth < 1 || depth > DEPTH_MAX)
-		return 1;
+	int fd = connect_to(port);
 	cred_make();
-	size_t call_len = call_make(batch, port, argv[3], argv[4]);
-	for (int i = 1; i < depth; i++)
-		memcpy(batch + (size_t)i * call_len, batch, call_len);
-	for (int i = 0; i < conns; i++) {
-		loads[i].fd = connect_to(port);
-		polls[i] = (struct pollfd){ .fd = loads[i].fd, .events = POLLIN };
-		write_all(loads[i].fd, batch, (size_t)depth * call_len);
-	}
-	double begin = now(), cpu = cpu_of(pid), elapsed;
-	while ((elapsed = now() - begin) < seconds) {
-		if (poll(polls, (nfds_t)conns, 1000) <= 0)
+	if (what != LOAD_NULL)
+		mount_path(fd, path);
+	if (what > LOAD_GETATTR)
+		create_file(fd, "rpc_load");
+	close(fd);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: rpc_load PORT PID null|getattr|write|write_sync|read PATH [CONNECTIONS [DEPTH [SECONDS [BYTES]]]]\n");
+	return 1;
+}
+
+static bool what_parse(const char *name)
+{
+	for (what = 0; what < LOAD_KINDS; what++)
+		if (strcmp(names[what], name) == 0)
+			return true;
+	return false;
+}
+
+/* Answer every batch of replies with as many calls, for some seconds: calls done. */
+static uint64_t load_run(struct load *loads, struct pollfd *polls, int conns, double seconds)
+{
+	static uint8_t in[1 << 20];
+	double begin = now();
+	uint64_t done = 0;
+	while (now() - begin < seconds) {
+		if (poll(polls, (nfds_t)conns, 1000) < 0)
 			die("poll");
 		for (int i = 0; i < conns; i++) {
 			if (polls[i].revents == 0)
@@ -210,10 +269,37 @@ int main(int argc, char **argv)
 			unsigned replies = replies_count(&loads[i], in, read_some(loads[i].fd, in, sizeof(in)));
 			done += replies;
 			if (replies > 0)
-				write_all(loads[i].fd, batch, replies * call_len);
+				calls_send(loads[i].fd, replies);
 		}
 	}
+	return done;
+}
+
+int main(int argc, char **argv)
+{
+	static struct load loads[CONNECTIONS_MAX];
+	static struct pollfd polls[CONNECTIONS_MAX];
+	if (argc < 5 || !what_parse(argv[3]))
+		return usage();
+	int port = atoi(argv[1]), pid = atoi(argv[2]);
+	int conns = argc > 5 ? atoi(argv[5]) : 1, depth = argc > 6 ? atoi(argv[6]) : 32;
+	double seconds = argc > 7 ? atof(argv[7]) : 3;
+	io_bytes = argc > 8 ? (uint32_t)atoi(argv[8]) : io_bytes;
+	if (conns < 1 || conns > CONNECTIONS_MAX || depth < 1 || depth > DEPTH_MAX || io_bytes < 1 || io_bytes > IO_BYTES_MAX)
+		return usage();
+	prepare(port, argv[4]);
+	double begin = now(), cpu = cpu_of(pid);
+	for (int i = 0; i < conns; i++) {
+		loads[i].fd = connect_to(port);
+		polls[i] = (struct pollfd){ .fd = loads[i].fd, .events = POLLIN };
+		calls_send(loads[i].fd, (unsigned)depth);
+	}
+	uint64_t done = load_run(loads, polls, conns, seconds);
+	double elapsed = now() - begin;
 	cpu = cpu_of(pid) - cpu;
-	printf("%s: %d connections x %d deep: %.0f calls/s, %.3f us of server CPU each\n", argv[3], conns, depth, (double)done / elapsed, cpu * 1e6 / (double)done);
+	printf("%s: %d connections x %d deep: %.0f calls/s, %.3f us of server CPU each", names[what], conns, depth, (double)done / elapsed, cpu * 1e6 / (double)done);
+	if (what > LOAD_GETATTR)
+		printf(", %.0f MiB/s", (double)done * io_bytes / elapsed / 1048576);
+	putchar('\n');
 	return 0;
 }
