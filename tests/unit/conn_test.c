@@ -1,6 +1,7 @@
 /* tests/unit/conn_test.c - server/conn.c, conn_send.c, server.c, listener.c: records in, replies out, bounds and ends, over loopback. */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
-#include <poll.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -8,6 +9,7 @@
 
 #include "proto/record.h"
 #include "runtime/counter.h"
+#include "server/server.h"
 #include "tests/unit/server_harness.h"
 
 static uint8_t mem[2 << 20];
@@ -549,6 +551,27 @@ Test(conn, stop_finishes)
 	cr_assert(client_sees_close(idle));
 	close(fd);
 	close(idle);
+}
+
+/* Any address means both families, on one port. */
+Test(conn, both_families)
+{
+	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	harness_init();
+	free(harness_config.bind[0]);
+	harness_config.binds = 0;
+	harness_begin();
+	int v4 = client_connect(), v6 = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bystander_is_served(v4);
+	a.sin6_port = htons((uint16_t)server_port());
+	bool no_v6 = v6 < 0 || connect(v6, (struct sockaddr *)&a, sizeof(a)) != 0;
+	if (!no_v6)
+		bystander_is_served(v6);
+	close(v6);
+	close(v4);
+	harness_end();
+	if (no_v6)
+		cr_skip_test("no IPv6 on this machine");
 }
 
 /* A client that does not read its answers holds up the stop for some seconds only. */
