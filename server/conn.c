@@ -102,19 +102,28 @@ static void conn_reject(struct conn *c, const char *what)
 
 /* --- bounds --- */
 
+/* With nothing in progress there is nothing to wait for: one call is always let in, whatever its size. */
 static bool over_own_bounds(const struct conn *c)
 {
 	const struct server_limits *l = &server.config->limits;
-	return c->calls_in_flight >= l->connection_calls_max || c->bytes_in_flight >= l->connection_bytes_max;
+	return c->calls_in_flight > 0 && (c->calls_in_flight >= l->connection_calls_max || c->bytes_in_flight >= l->connection_bytes_max);
+}
+
+/* Connections with nothing in progress may use the reserve, so that those which do not take their replies cannot hold up the others. */
+static bool over_reactor_bound(const struct conn *c)
+{
+	uint64_t max = server.config->limits.reactor_calls_max;
+	return c->sr->calls_in_flight >= max + (c->calls_in_flight == 0 ? SERVER_CALLS_RESERVE(max) : 0);
 }
 
 /* False: a bound is reached, and the connection is paused. */
 static bool conn_admits(struct conn *c)
 {
 	bool own = over_own_bounds(c);
-	if (!own && c->sr->calls_in_flight < server.config->limits.reactor_calls_max)
+	if (!own && !over_reactor_bound(c))
 		return true;
 	counter_add(&pauses, 1);
+	server_wait_end(c); /* it may have waited for a fiber */
 	c->role = CONN_PAUSED;
 	if (!own)
 		server_wait_paused(c);

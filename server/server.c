@@ -72,14 +72,25 @@ static void memory_fiber(void *arg)
 	waits_arm(sr);
 }
 
+/* Each paused connection once: whom the bound still does not admit is at the end of the list again. */
+static void paused_serve(struct server_reactor *sr)
+{
+	uint64_t max = server.config->limits.reactor_calls_max;
+	struct conn *c, *last = TAILQ_LAST(&sr->paused, conn_list);
+	bool more = last != NULL;
+	while (more && sr->calls_in_flight < max + SERVER_CALLS_RESERVE(max)) {
+		c = TAILQ_FIRST(&sr->paused);
+		more = c != last;
+		server_wait_end(c);
+		conn_go_on(c);
+	}
+}
+
 /* Let go on who can. False: slots are still short. */
 static bool waits_serve(struct server_reactor *sr)
 {
 	struct conn *c;
-	while (sr->calls_in_flight < server.config->limits.reactor_calls_max && (c = TAILQ_FIRST(&sr->paused)) != NULL) {
-		server_wait_end(c);
-		conn_go_on(c);
-	}
+	paused_serve(sr);
 	if (!TAILQ_EMPTY(&sr->memory_waiters) && !sr->memory_fiber) {
 		if (fiber_spawn(memory_fiber, sr, "memory for payloads") != 0)
 			return false;
@@ -189,7 +200,7 @@ static void reactor_init(struct server_reactor *sr, unsigned index)
 	sr->waits_timer.fn = waits_timeout;
 	sr->sweep_timer.fn = sweep;
 	calls_init(sr, server.config->fibers);
-	replies_init(sr, server.config->limits.reactor_calls_max);
+	replies_init(sr, server.config->limits.reactor_calls_max + SERVER_CALLS_RESERVE(server.config->limits.reactor_calls_max));
 }
 
 static void reactor_fini(struct server_reactor *sr)

@@ -24,6 +24,9 @@ struct vfs_read_result;
 
 TAILQ_HEAD(conn_list, conn);
 
+/* Calls beyond reactor_calls_max that are kept for connections with none in progress. */
+#define SERVER_CALLS_RESERVE(max) ((max) / 4)
+
 struct server_reactor {
 	unsigned index;
 	struct conn_list conns;

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -422,6 +423,117 @@ Test(conn, reactor_bound)
 			cr_assert(reply_read(fd[i], reply, sizeof(reply)));
 		close(fd[i]);
 	}
+	harness_end();
+}
+
+/* A record that is as large as the bound on bytes: it is let in when nothing else is in progress, instead of waiting for ever. */
+Test(conn, record_at_bytes_bound)
+{
+	uint8_t *args = malloc(sizeof(mem));
+	struct xdr results;
+	harness_init();
+	harness_config.limits.connection_bytes_max = 1 << 20;
+	harness_begin();
+	int fd = client_connect();
+	for (unsigned i = 0; i < 3; i++) {
+		size_t len = put_args(args, 100, 1 << 20);
+		call_once(fd, TEST_PUT, args, len, mem, sizeof(mem), &results);
+		put_check(&results, args, true);
+	}
+	close(fd);
+	free(args);
+	harness_end();
+}
+
+/* Clients that do not read use up the reactor's calls; one that has nothing in progress is served all the same. */
+Test(conn, reserve)
+{
+	enum { CONNS = 6, CALLS = 20 };
+	int fd[CONNS];
+	uint8_t args[4];
+	harness_init();
+	harness_config.reactors = 1;
+	harness_config.limits.reactor_calls_max = 16;
+	harness_begin();
+	int bystander = client_connect();
+	xdr_store32(args, 1 << 20);
+	for (unsigned i = 0; i < CONNS; i++) {
+		size_t len = 0;
+		fd[i] = client_connect();
+		for (uint32_t j = 0; j < CALLS; j++)
+			len += call_encode(mem + len, sizeof(mem) - len, j, TEST_BIG, args, sizeof(args));
+		client_send(fd[i], mem, len);
+		if (i == 2)
+			while (counter_value("conn.paused_in_flight_max") == 0)
+				usleep(1000);
+		if (i == 2)
+			bystander_is_served(bystander);
+	}
+	for (unsigned i = 0; i < CONNS; i++)
+		close(fd[i]);
+	bystander_is_served(bystander);
+	close(bystander);
+	harness_end();
+}
+
+enum { STRESS_CONNS = 16, STRESS_CALLS = 300 };
+
+static void *stress_reader(void *arg)
+{
+	uint8_t *reply = malloc(1 << 20);
+	for (unsigned i = 0; i < STRESS_CALLS; i++)
+		cr_assert(reply_read(*(int *)arg, reply, 1 << 20));
+	free(reply);
+	return NULL;
+}
+
+static void *stress_writer(void *arg)
+{
+	uint8_t *args = malloc(1 << 18), *call = malloc(1 << 18);
+	unsigned seed = (unsigned)*(int *)arg;
+	for (uint32_t i = 0; i < STRESS_CALLS; i++) {
+		unsigned what = (unsigned)rand_r(&seed) % 4;
+		size_t len = 0;
+		if (what == 0) {
+			call_encode(call, 1 << 18, i, TEST_NULL, NULL, 0);
+		} else if (what == 1) {
+			len = put_args(args, (uint64_t)rand_r(&seed), (uint32_t)rand_r(&seed) % 100000);
+		} else {
+			xdr_store32(args, (uint32_t)rand_r(&seed) % 2000);
+			xdr_store32(args + 4, (uint32_t)rand_r(&seed) % (what == 2 ? 100 : 200000));
+			len = 8;
+		}
+		client_send(*(int *)arg, call, call_encode(call, 1 << 18, i, what == 0 ? TEST_NULL : what == 1 ? TEST_PUT : TEST_REST, args, len));
+	}
+	free(args);
+	free(call);
+	return NULL;
+}
+
+/* Everything at once with every bound near: nothing is lost, nothing stands still. */
+Test(conn, stress)
+{
+	pthread_t reader[STRESS_CONNS], writer[STRESS_CONNS];
+	int fd[STRESS_CONNS];
+	harness_init();
+	harness_config.reactors = 1;
+	harness_config.fibers = 64;
+	harness_config.limits.reactor_calls_max = 50;
+	harness_config.limits.connection_calls_max = 20;
+	harness_config.limits.connection_bytes_max = 1 << 20;
+	harness_config.limits.memory_bytes_max = 16 << 20;
+	harness_begin();
+	for (unsigned i = 0; i < STRESS_CONNS; i++) {
+		fd[i] = client_connect();
+		pthread_create(&reader[i], NULL, stress_reader, &fd[i]);
+		pthread_create(&writer[i], NULL, stress_writer, &fd[i]);
+	}
+	for (unsigned i = 0; i < STRESS_CONNS; i++) {
+		pthread_join(writer[i], NULL);
+		pthread_join(reader[i], NULL);
+		close(fd[i]);
+	}
+	cr_assert_gt(counter_value("conn.paused_in_flight_max"), 0);
 	harness_end();
 }
 

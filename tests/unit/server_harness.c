@@ -72,6 +72,15 @@ static enum call_outcome test_big(struct rpc_call *call)
 	return CALL_DONE;
 }
 
+static enum call_outcome test_rest(struct rpc_call *call)
+{
+	uint32_t us;
+	if (!xdr_dec_u32(&call->args, &us))
+		return CALL_GARBAGE;
+	fiber_sleep_ns(us * UINT64_C(1000));
+	return test_big(call);
+}
+
 static enum call_outcome test_count(struct rpc_call *call)
 {
 	return xdr_enc_u32(&call->reply->out, ++counted) ? CALL_DONE : CALL_SYSTEM_ERR;
@@ -83,6 +92,7 @@ static const struct rpc_procedure procedures[TEST_PROCEDURES] = {
 	[TEST_NAP] = { "NAP", test_nap, 0, NULL },
 	[TEST_BIG] = { "BIG", test_big, 0, NULL },
 	[TEST_NAP_ONCE] = { "NAP_ONCE", test_nap, PROC_NOT_IDEMPOTENT, NULL },
+	[TEST_REST] = { "REST", test_rest, 0, NULL },
 	[TEST_COUNT] = { "COUNT", test_count, PROC_NOT_IDEMPOTENT, NULL },
 };
 static const struct rpc_version versions[] = { { TEST_V2, TEST_PROCEDURES, procedures }, { TEST_V4, 1, procedures } };

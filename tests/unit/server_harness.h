@@ -3,7 +3,7 @@
  *
  * The program: NULL; PUT, whose payload is received apart and which answers where it lies and a sum over it; NAP, which parks its fiber until the test
  * says harness_wake(); BIG, which answers as many bytes as it is asked for; COUNT, which is not idempotent and answers how often it ran; NAP_ONCE, which
- * naps and is not idempotent.
+ * naps and is not idempotent; REST, which sleeps for as many microseconds as it is told and then answers as many bytes.
  */
 #ifndef TESTS_UNIT_SERVER_HARNESS_H
 #define TESTS_UNIT_SERVER_HARNESS_H
@@ -13,7 +13,7 @@
 #include "proto/rpc.h"
 
 enum { TEST_PROGRAM = 400100, TEST_V2 = 2, TEST_V4 = 4 };
-enum { TEST_NULL, TEST_PUT, TEST_NAP, TEST_BIG, TEST_COUNT, TEST_NAP_ONCE, TEST_PROCEDURES };
+enum { TEST_NULL, TEST_PUT, TEST_NAP, TEST_BIG, TEST_COUNT, TEST_NAP_ONCE, TEST_REST, TEST_PROCEDURES };
 
 /* Change the defaults here before harness_begin(). */
 extern struct server_config harness_config;
