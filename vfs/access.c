@@ -160,36 +160,71 @@ static ssize_t acl_fetch(const struct vfs_file *file, void *acl, size_t size)
 	return n;
 }
 
-/* Decide with the ACL in `acl`; -ERANGE: it needs more room. */
-static int decide_with_acl(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may, void *acl, size_t size)
+/* Several questions about one file, answered with one look at its ACL. */
+struct question {
+	const struct vfs_call *call;
+	struct vfs_file *file;
+	const struct vfs_attr *attr;
+	const unsigned *may;
+	unsigned n;
+};
+
+/* Bit i of *granted: may[i] is. acl: room for the ACL; -ERANGE: it needs more. */
+static int decide_with_acl(const struct question *q, void *acl, size_t size, uint32_t *granted)
 {
-	const ssize_t acl_len = acl_matters(attr, &call->cred) ? acl_fetch(file, acl, size) : 0;
+	const ssize_t acl_len = acl_matters(q->attr, &q->call->cred) ? acl_fetch(q->file, acl, size) : 0;
 	const char *reason;
 	int err;
 
 	if (acl_len < 0)
 		return acl_len;
-	err = access_decide(attr, acl_len ? acl : NULL, acl_len, &call->cred, may, &reason);
-	TRACE(TRACE_ACCESS, "access.decide", "fileid %llu uid %u may %u mode %o: %s, %d", (unsigned long long)attr->fileid, call->cred.uid, may,
-	      attr->type_mode, reason, err);
-	return err;
+	*granted = 0;
+	for (unsigned i = 0; i < q->n; i++) {
+		err = access_decide(q->attr, acl_len ? acl : NULL, acl_len, &q->call->cred, q->may[i], &reason);
+		*granted |= (uint32_t)!err << i;
+		TRACE(TRACE_ACCESS, "access.decide", "fileid %llu uid %u may %u mode %o: %s, %d", (unsigned long long)q->attr->fileid,
+		      q->call->cred.uid, q->may[i], q->attr->type_mode, reason, err);
+	}
+	return 0;
 }
 
-noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may)
+static int decide(const struct question *q, uint32_t *granted)
 {
 	_Alignas(8) uint8_t small[ACL_STACK_BYTES];
+	int err = decide_with_acl(q, small, sizeof(small), granted);
 	void *large;
-	int err;
 
-	if (may & MAY_WRITE && call->view->options.read_only)
-		return -EROFS;
-	err = decide_with_acl(call, file, attr, may, small, sizeof(small));
 	if (err != -ERANGE)
 		return err;
 	large = malloc(ACL_BYTES_MAX);
 	if (!large)
 		return -ENOMEM;
-	err = decide_with_acl(call, file, attr, may, large, ACL_BYTES_MAX);
+	err = decide_with_acl(q, large, ACL_BYTES_MAX, granted);
 	free(large);
 	return err;
+}
+
+noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may)
+{
+	const struct question q = { .call = call, .file = file, .attr = attr, .may = &may, .n = 1 };
+	uint32_t granted;
+	int err;
+
+	if (may & MAY_WRITE && call->view->options.read_only)
+		return -EROFS;
+	err = decide(&q, &granted);
+	return err || granted ? err : -EACCES;
+}
+
+noyield_fn int vfs_may_each(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, const unsigned may[], unsigned n, uint32_t *granted)
+{
+	const struct question q = { .call = call, .file = file, .attr = attr, .may = may, .n = n };
+	const int err = decide(&q, granted);
+
+	if (err)
+		return err;
+	for (unsigned i = 0; i < n; i++)
+		if (may[i] & MAY_WRITE && call->view->options.read_only)
+			*granted &= ~((uint32_t)1 << i);
+	return 0;
 }

@@ -16,5 +16,7 @@ enum { MAY_READ = 4, MAY_WRITE = 2, MAY_EXEC = 1, MAY_OWNER_OVERRIDE = 8, MAY_RE
 noyield_fn int access_decide(const struct vfs_attr *attr, const void *acl, size_t acl_len, const struct cred *cred, unsigned may, const char **reason);
 /* The same for an open file, ACL fetched where it matters, including ro of the view (-EROFS for MAY_WRITE). attr: as just fetched by vfs_getattr(). */
 noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may);
+/* Several questions at once, at most 32: bit i of *granted says that may[i] is permitted (a read-only view permits no MAY_WRITE). 0 or -errno. */
+noyield_fn int vfs_may_each(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, const unsigned may[], unsigned n, uint32_t *granted);
 
 #endif

@@ -5,6 +5,7 @@
  * (vfs/export.c) nothing is mounted, so what another file system covers is found as it lies there, as knfsd without crossmnt shows it. Where there is no private
  * copy, a mount is -EACCES (logged once), and so is ".." below the root, which could lead past an export that a directory was moved out of.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <string.h>
@@ -116,37 +117,31 @@ fiber_fn int vfs_lookup(const struct vfs_call *call, struct vfs_file *dir, struc
 	return lookup_child(call, dir, copy, node, dir_attr, dir_attr_valid);
 }
 
-struct access_bit {
-	enum access3 bit;
-	unsigned may;
-};
+enum { ACCESS_BITS = 6 };
 
-/* As knfsd judges them: entries are made and removed by who may write and search the directory. */
-static const struct access_bit directory_bits[] = {
-	{ ACCESS_READ, MAY_READ },
-	{ ACCESS_LOOKUP, MAY_EXEC },
-	{ ACCESS_MODIFY, MAY_WRITE | MAY_EXEC },
-	{ ACCESS_EXTEND, MAY_WRITE | MAY_EXEC },
-	{ ACCESS_DELETE, MAY_WRITE | MAY_EXEC },
-};
+/* What each bit asks for, in the order of the bits; 0: nothing to grant. As knfsd: entries are made and removed by who may write and search the directory. */
+static const unsigned directory_may[ACCESS_BITS] = { MAY_READ, MAY_EXEC, MAY_WRITE | MAY_EXEC, MAY_WRITE | MAY_EXEC, MAY_WRITE | MAY_EXEC, 0 };
+static const unsigned file_may[ACCESS_BITS] = { MAY_READ, 0, MAY_WRITE, MAY_WRITE, 0, MAY_EXEC };
+static_assert(ACCESS_READ == 1 && ACCESS_LOOKUP == 2 && ACCESS_MODIFY == 4 && ACCESS_EXTEND == 8 && ACCESS_DELETE == 16 && ACCESS_EXECUTE == 32, "bits in order");
 
-static const struct access_bit file_bits[] = {
-	{ ACCESS_READ, MAY_READ },
-	{ ACCESS_MODIFY, MAY_WRITE },
-	{ ACCESS_EXTEND, MAY_WRITE },
-	{ ACCESS_EXECUTE, MAY_EXEC },
-};
+static uint32_t meaningful_bits(const unsigned may[ACCESS_BITS])
+{
+	uint32_t bits = 0;
+
+	for (unsigned i = 0; i < ACCESS_BITS; i++)
+		bits |= (uint32_t)(may[i] != 0) << i;
+	return bits;
+}
 
 fiber_fn int vfs_access(const struct vfs_call *call, struct vfs_file *file, uint32_t want, uint32_t *granted, struct vfs_attr *attr)
 {
-	const struct access_bit *bits = S_ISDIR(file->type) ? directory_bits : file_bits;
-	const unsigned n = S_ISDIR(file->type) ? ARRAY_SIZE(directory_bits) : ARRAY_SIZE(file_bits);
+	const unsigned *may = S_ISDIR(file->type) ? directory_may : file_may;
 	int err = vfs_getattr(file, attr);
 
 	*granted = 0;
-	for (unsigned i = 0; i < n && !err; i++)
-		if (want & bits[i].bit && !vfs_may(call, file, attr, bits[i].may))
-			*granted |= bits[i].bit;
+	if (!err)
+		err = vfs_may_each(call, file, attr, may, ACCESS_BITS, granted);
+	*granted &= want & meaningful_bits(may);
 	return err;
 }
 

@@ -184,7 +184,9 @@ static void acl_fetched(void)
 	struct { struct posix_acl_xattr_header head; struct posix_acl_xattr_entry entry[304]; } acl = { .head.a_version = htole32(POSIX_ACL_XATTR_VERSION) };
 	struct vfs_file *root = harness_root();
 	struct vfs_call friend = harness_call(299, 9), stranger = harness_call(999, 9);
+	const unsigned questions[] = { MAY_READ, MAY_WRITE | MAY_EXEC, MAY_EXEC };
 	struct vfs_attr attr;
+	uint32_t granted;
 	unsigned n = 0;
 
 	acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x01), htole16(7), -1 };
@@ -197,6 +199,8 @@ static void acl_fetched(void)
 	ASSERT(vfs_getattr(root, &attr) == 0);
 	ASSERT(vfs_may(&friend, root, &attr, MAY_WRITE) == 0);
 	ASSERT(vfs_may(&stranger, root, &attr, MAY_WRITE) == -EACCES);
+	ASSERT(vfs_may_each(&friend, root, &attr, questions, 3, &granted) == 0 && granted == 7);
+	ASSERT(vfs_may_each(&stranger, root, &attr, questions, 3, &granted) == 0 && granted == 0);
 	vfs_file_put(root);
 }
 
@@ -211,11 +215,14 @@ static void read_only_view(void)
 {
 	struct vfs_file *root = harness_root();
 	struct vfs_call call = harness_call(0, 0);
+	const unsigned questions[] = { MAY_WRITE, MAY_READ };
 	struct vfs_attr attr;
+	uint32_t granted;
 
 	ASSERT(vfs_getattr(root, &attr) == 0);
 	ASSERT(vfs_may(&call, root, &attr, MAY_WRITE) == -EROFS);
 	ASSERT(vfs_may(&call, root, &attr, MAY_READ) == 0);
+	ASSERT(vfs_may_each(&call, root, &attr, questions, 2, &granted) == 0 && granted == 2);
 	vfs_file_put(root);
 }
 
