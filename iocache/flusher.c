@@ -161,7 +161,8 @@ static bool round_begin(struct mapping *m, struct round *r, bool *release)
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	m->flushed_seq = m->round_target = r->target;
 	m->force = false;
-	m->disk_busy += work;
+	if (work)
+		mapping_disk_begin_locked(m);
 	m->flusher_running = work;
 	*release = !work && m->held && !m->dirty_bytes;
 	m->held &= !*release;
@@ -228,6 +229,7 @@ static void flusher_main(void *arg)
 	for (;;) {
 		fiber_yield_idle();
 		gather(m);
+		mapping_refresh(m);
 		if (!round_begin(m, &r, &release))
 			break;
 		counter_add(&rounds, 1);

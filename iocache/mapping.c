@@ -42,6 +42,8 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	fiber_cond_init(&m->flusher_ended);
 	fiber_cond_init(&m->writers_back);
 	m->size = m->disk_size = config->size;
+	m->dio_align = config->block;
+	m->disk_changes = 1;
 	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;
 	cache_add_mapping(m);
@@ -241,10 +243,16 @@ noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end)
 	m->size = max_u64(m->size, end);
 }
 
+noyield_fn void mapping_disk_begin_locked(struct mapping *m)
+{
+	m->disk_busy++;
+	m->disk_changes++;
+}
+
 noyield_fn void mapping_disk_begin(struct mapping *m)
 {
 	leaf_lock(&m->lock);
-	m->disk_busy++;
+	mapping_disk_begin_locked(m);
 	leaf_unlock(&m->lock);
 }
 
@@ -253,19 +261,38 @@ static struct timespec timespec_of(struct statx_timestamp t)
 	return (struct timespec){ .tv_sec = t.tv_sec, .tv_nsec = t.tv_nsec };
 }
 
+static void note_disk_locked(struct mapping *m, const struct statx *stx)
+{
+	m->disk_mtime = timespec_of(stx->stx_mtime);
+	m->disk_ctime = timespec_of(stx->stx_ctime);
+	m->disk_size = stx->stx_size;
+}
+
+/* Nothing of ours began or ended since the look was taken, and nothing is under way: what was seen since is the truth. */
+static bool look_is_good_locked(const struct mapping *m, uint64_t look)
+{
+	return look == m->disk_changes && !m->disk_busy;
+}
+
 noyield_fn void mapping_disk_end(struct mapping *m)
 {
 	struct statx stx;
-	int err = io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx);
+	uint64_t look;
+	bool noted;
 
 	leaf_lock(&m->lock);
 	ASSERT(m->disk_busy > 0);
 	m->disk_busy--;
-	if (!err) {
-		m->disk_mtime = timespec_of(stx.stx_mtime);
-		m->disk_ctime = timespec_of(stx.stx_ctime);
-		m->disk_size = stx.stx_size;
-	}
+	look = ++m->disk_changes;
+	do { /* again if another reactor changed something meanwhile and was the last to end */
+		leaf_unlock(&m->lock);
+		int error = io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx);
+		leaf_lock(&m->lock);
+		noted = error || m->disk_busy || look_is_good_locked(m, look);
+		if (!error && look_is_good_locked(m, look))
+			note_disk_locked(m, &stx);
+		look = m->disk_changes;
+	} while (!noted);
 	leaf_unlock(&m->lock);
 }
 
@@ -289,9 +316,7 @@ static void take_over(struct mapping *m, const struct statx *stx)
 {
 	counter_add(&foreign_changes, 1);
 	mapping_drop_kept_locked(m);
-	m->disk_mtime = timespec_of(stx->stx_mtime);
-	m->disk_ctime = timespec_of(stx->stx_ctime);
-	m->disk_size = stx->stx_size;
+	note_disk_locked(m, stx);
 	m->size = max_u64(stx->stx_size, dirty_end(m));
 	if (!m->overlay)
 		return;
@@ -308,13 +333,41 @@ noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr
 	attr->mtime = m->overlay ? m->shown_mtime : m->disk_mtime;
 }
 
-noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct mapping_attr *attr)
+noyield_fn uint64_t mapping_look(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	uint64_t look = m->disk_changes;
+	leaf_unlock(&m->lock);
+	return look;
+}
+
+noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct statx *stx, struct mapping_attr *attr)
 {
 	struct timespec ctime = timespec_of(stx->stx_ctime);
 
 	leaf_lock(&m->lock);
-	if (!m->disk_busy && (ctime.tv_sec != m->disk_ctime.tv_sec || ctime.tv_nsec != m->disk_ctime.tv_nsec))
+	if (look_is_good_locked(m, look) && (ctime.tv_sec != m->disk_ctime.tv_sec || ctime.tv_nsec != m->disk_ctime.tv_nsec))
 		take_over(m, stx);
+	if (stx->stx_mask & MAPPING_STATX_DIOALIGN)
+		m->dio_align = stx->stx_dio_offset_align;
 	mapping_attr_locked(m, attr);
 	leaf_unlock(&m->lock);
+}
+
+noyield_fn void mapping_refresh(struct mapping *m)
+{
+	uint64_t look = mapping_look(m);
+	struct mapping_attr attr;
+	struct statx stx;
+
+	if (!io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx))
+		mapping_attr(m, look, &stx, &attr);
+}
+
+noyield_fn bool mapping_can_direct(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool can = m->config.direct_fd >= 0 && m->dio_align && m->dio_align <= m->unit;
+	leaf_unlock(&m->lock);
+	return can;
 }

@@ -148,9 +148,15 @@ noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold);
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end);
 
 /*
- * What statx says of the file now, corrected for what is staged or was flushed by us. A change that was not ours is noticed here: clean units
- * are dropped, the disk's values taken over.
+ * What statx says of the file now, corrected for what is staged or was flushed by us. `look` was taken by mapping_look() before that statx: only if we changed nothing
+ * on the disk since, a difference is news: a change that was not ours. Then clean units are dropped and the disk's values taken over.
  */
-noyield_fn void mapping_attr(struct mapping *m, const struct statx *stx, struct mapping_attr *attr);
+noyield_fn uint64_t mapping_look(struct mapping *m);
+noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct statx *stx, struct mapping_attr *attr);
+/* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with STATX_DIOALIGN, has not outgrown the unit. */
+noyield_fn bool mapping_can_direct(struct mapping *m);
+
+/* STATX_DIOALIGN of Linux 6.1; headers may be older. */
+enum { MAPPING_STATX_DIOALIGN = 0x2000 };
 
 #endif

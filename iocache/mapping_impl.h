@@ -45,6 +45,8 @@ struct mapping {
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
 	unsigned runs_in_flight;
+	uint64_t disk_changes;            /* begins and ends of our own changes, plus one: what mapping_look() gives */
+	uint32_t dio_align;               /* as of the last statx that told */
 	unsigned disk_busy;               /* our own changes of the file are under way, or not yet noted: its ctime says nothing */
 	struct fiber_cond run_ended;      /* the flusher waits here */
 	struct fiber_cond flusher_ended;
@@ -86,6 +88,9 @@ noyield_fn void mapping_drop_kept_locked(struct mapping *m);
 noyield_fn void mapping_check_locked(struct mapping *m);
 /* Bracket our own changes of the file on the disk; the last end notes the ctime and size that they left. Caller holds no lock. */
 noyield_fn void mapping_disk_begin(struct mapping *m);
+noyield_fn void mapping_disk_begin_locked(struct mapping *m);
+/* Look at the disk for changes that are not ours. */
+noyield_fn void mapping_refresh(struct mapping *m);
 noyield_fn void mapping_disk_end(struct mapping *m);
 /* Move the shown times and, if larger, the size: a client's change. */
 noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);

@@ -153,7 +153,8 @@ fiber_fn void run_write(struct run *r)
 {
 	struct mapping *m = r->mapping;
 	int error = 0;
-	size_t written = io_pwritev_all(m->config.direct_fd, r->iov, r->count, r->start, 0, &error);
+	int fd = mapping_can_direct(m) ? m->config.direct_fd : m->config.buffered_fd; /* staged before the file's alignment grew */
+	size_t written = io_pwritev_all(fd, r->iov, r->count, r->start, 0, &error);
 
 	counter_add(&runs, 1);
 	counter_add(&run_bytes, (int64_t)written);

@@ -52,7 +52,15 @@ noyield_fn void vfs_attr_from_statx(const struct export *export, const struct st
 	attr->change = change_from_ctime(attr->ctime);
 }
 
-static void attr_from_file(struct vfs_file *file, const struct statx *stx, struct vfs_attr *attr)
+/* What mapping_look() says before the statx; 0 is no look. */
+static uint64_t look_first(const struct vfs_file *file)
+{
+	struct mapping *mapping = vfs_file_mapping(file);
+
+	return mapping ? mapping_look(mapping) : 0;
+}
+
+static void attr_from_file(struct vfs_file *file, uint64_t look, const struct statx *stx, struct vfs_attr *attr)
 {
 	struct mapping *mapping = vfs_file_mapping(file);
 	struct mapping_attr staged;
@@ -60,7 +68,7 @@ static void attr_from_file(struct vfs_file *file, const struct statx *stx, struc
 	vfs_attr_from_statx(file->export, stx, attr);
 	if (!mapping)
 		return;
-	mapping_attr(mapping, stx, &staged);
+	mapping_attr(mapping, look, stx, &staged);
 	attr->size = staged.size;
 	attr->mtime = staged.mtime;
 	attr->ctime = staged.ctime;
@@ -80,7 +88,7 @@ static void getattr_main(void *arg)
 	struct getattr_job *j = arg;
 	char path[32];
 
-	j->err = statx(j->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->stx) ? -errno : 0;
+	j->err = statx(j->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &j->stx) ? -errno : 0;
 	if (j->err)
 		return;
 	j->acl = malloc(ACL_BYTES_MAX);
@@ -108,11 +116,12 @@ static int getattr_in_pool(struct vfs_file *file, struct statx *stx)
 
 fiber_fn int vfs_getattr(struct vfs_file *file, struct vfs_attr *attr)
 {
+	const uint64_t look = look_first(file);
 	struct statx stx;
-	int err = file->local_fs ? io_fstatx(file->path_fd, STATX_BASIC_STATS, &stx) : getattr_in_pool(file, &stx);
+	int err = file->local_fs ? io_fstatx(file->path_fd, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &stx) : getattr_in_pool(file, &stx);
 
 	if (!err)
-		attr_from_file(file, &stx, attr);
+		attr_from_file(file, look, &stx, attr);
 	return err;
 }
 
@@ -120,10 +129,12 @@ noyield_fn void vfs_attr_overlay(const struct vfs_fh *fh, struct vfs_attr *attr)
 {
 	struct vfs_file *file = S_ISREG(attr->type_mode) ? vfs_file_peek(fh) : NULL;
 	struct statx stx;
+	uint64_t look;
 
 	if (!file)
 		return;
+	look = look_first(file);
 	if (vfs_file_mapping(file) && file->local_fs && !io_fstatx(file->path_fd, STATX_BASIC_STATS, &stx))
-		attr_from_file(file, &stx, attr);
+		attr_from_file(file, look, &stx, attr);
 	vfs_file_put(file);
 }

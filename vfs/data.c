@@ -101,13 +101,14 @@ static void wcc_from_now(struct vfs_wcc *wcc, struct vfs_file *file)
 	wcc->post_valid = vfs_getattr(file, &wcc->post) == 0;
 }
 
-static bool mode_is_direct(const struct vfs_file *file, enum export_mode mode)
+static bool mode_is_direct(struct vfs_file *file, enum export_mode mode)
 {
 	if (mode == EXPORT_MODE_BUFFERED)
 		return false;
-	if (file->direct_fd < 0)
-		counter_add(&mode_fallback, 1);
-	return file->direct_fd >= 0;
+	if (mapping_can_direct(vfs_file_mapping(file)))
+		return true;
+	counter_add(&mode_fallback, 1);
+	return false;
 }
 
 static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapping_write *w, const struct mapping_payload *payload)

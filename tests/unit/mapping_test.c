@@ -131,11 +131,12 @@ static uint64_t in_hand(uint64_t start_at, uint64_t end)
 
 static struct timespec shown_ctime(void)
 {
+	uint64_t look = mapping_look(m);
 	struct mapping_attr attr;
 	struct statx stx;
 
 	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS, &stx), 0);
-	mapping_attr(m, &stx, &attr);
+	mapping_attr(m, look, &stx, &attr);
 	return attr.ctime;
 }
 
@@ -344,6 +345,41 @@ static void foreign_change(void)
 }
 
 Test(mapping, kept_bytes_are_not_trusted_after_a_foreign_change) { run(foreign_change); }
+
+static void stale_look(void)
+{
+	uint64_t look = mapping_look(m);
+	struct mapping_attr attr;
+	struct statx stx;
+
+	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS, &stx), 0);
+	cr_assert_eq(write_stable(0, 2 * UNIT + 100, 9), 0); /* between another reactor's statx and what it makes of it */
+	mapping_attr(m, look, &stx, &attr);
+	cr_assert_eq(attr.size, 2 * UNIT + 100);
+	cr_assert_eq(write_stable(2 * UNIT + 50, 10, 1), 0);
+	expect_disk(2 * UNIT, 50, 9);
+	expect_disk(2 * UNIT + 60, 40, 9);
+}
+
+Test(mapping, attributes_from_before_our_own_change_are_no_news) { run(stale_look); }
+
+static void alignment_grows(void)
+{
+	uint64_t look = mapping_look(m);
+	struct mapping_attr attr;
+	struct statx stx;
+
+	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &stx), 0);
+	cr_assert(mapping_can_direct(m));
+	stx.stx_mask |= MAPPING_STATX_DIOALIGN;
+	stx.stx_dio_offset_align = 4 * UNIT;                 /* 1.1: a reflink can raise it */
+	mapping_attr(m, look, &stx, &attr);
+	cr_assert_not(mapping_can_direct(m));
+	cr_assert_eq(write_stable(100, 5 * UNIT, 1), 0);
+	expect_disk(100, 5 * UNIT, 1);
+}
+
+Test(mapping, a_grown_alignment_ends_direct_io) { run(alignment_grows); }
 
 /* ---- 1.6, 1b.6: overwriting ---- */
 
