@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -555,28 +556,49 @@ void client_close(struct client *c)
 	free(c->workers);
 }
 
-/* MOUNT is asked once, the plain way: its answer is small and comes in one piece. */
+/* One call the plain way, whose answer is small and comes in one piece; *R is left at the results. */
+static void exchange(int fd, struct call *k, uint8_t *answer, size_t size, struct reply *r)
+{
+	ssize_t n;
+
+	put_record_mark(k);
+	if (send(fd, k->head, k->head_len, MSG_NOSIGNAL) != (ssize_t)k->head_len)
+		die("send: %s", strerror(errno));
+	n = recv(fd, answer, size, 0);
+	if (n < 4)
+		die("a first call is not answered");
+	*r = (struct reply){ answer + 4, answer + n };
+	reply_u32(r);
+	reply_accepted(r);
+}
+
+void client_idle(unsigned port, unsigned count)
+{
+	struct rlimit files = { count + 256, count + 256 };
+	static struct call k;
+	uint8_t answer[1024];
+	struct reply r;
+
+	if (count && setrlimit(RLIMIT_NOFILE, &files) < 0)
+		die("%u descriptors: %s", count, strerror(errno));
+	while (count--) {
+		put_header(&k, NFS_PROGRAM, PROC_NULL);
+		exchange(connect_to(port), &k, answer, sizeof(answer), &r);
+	}
+}
+
 void client_mount(unsigned port, const char *path, struct fh *root)
 {
 	static struct call k;
 	uint8_t answer[1024];
-	struct reply r = { answer + 4, answer };
+	struct reply r;
 	int fd = connect_to(port);
-	ssize_t n;
 
 	if (strlen(path) > 256)
 		die("the path of the export is too long");
 	put_header(&k, MOUNT_PROGRAM, MOUNTPROC3_MNT);
 	put_name(&k, path);
-	put_record_mark(&k);
-	if (send(fd, k.head, k.head_len, MSG_NOSIGNAL) != (ssize_t)k.head_len)
-		die("send: %s", strerror(errno));
-	n = recv(fd, answer, sizeof(answer), 0);
-	if (n < 4)
-		die("MOUNT is not answered");
-	r.end = answer + n;
-	reply_u32(&r);
-	reply_accepted(&r);
+	exchange(fd, &k, answer, sizeof(answer), &r);
 	if (reply_u32(&r) != 0)
 		die("MOUNT of %s is refused", path);
 	reply_fh(&r, root);

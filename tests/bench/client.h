@@ -74,6 +74,8 @@ struct client {
 
 void client_open(struct client *c, unsigned port, unsigned nconns, unsigned nworkers);
 void client_close(struct client *c);
+/* Opens connections that ask nothing more after one NULL call each, and stay until the program ends. */
+void client_idle(unsigned port, unsigned count);
 /* Sends what is queued, waits for replies and hands them out, once. */
 void client_turn(struct client *c);
 

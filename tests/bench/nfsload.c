@@ -28,7 +28,7 @@ enum { PREPARE_DEPTH = 4 };
 
 static struct {
 	const char *name, *export, *path;
-	unsigned port, mount_port, depth, connections;
+	unsigned port, mount_port, depth, connections, idle;
 	uint64_t bytes;
 	double seconds;
 	bool verify;
@@ -380,7 +380,7 @@ static void run_file_pattern(void)
 
 static void __attribute__((noreturn)) usage(void)
 {
-	fprintf(stderr, "nfsload --port N [--mount-port N] --export PATH [--path LOCAL-PATH] --pattern NAME [--depth N] [--connections N]\n"
+	fprintf(stderr, "nfsload --port N [--mount-port N] --export PATH [--path LOCAL-PATH] --pattern NAME [--depth N] [--connections N] [--idle N]\n"
 			"        [--seconds S] [--bytes N[KMG]] [--pid SERVER] [--device NAME] [--verify]\npatterns:\n%s", pattern_names);
 	exit(2);
 }
@@ -389,7 +389,8 @@ static const struct option options[] = {
 	{ "port", required_argument, NULL, 'p' }, { "mount-port", required_argument, NULL, 'm' },
 	{ "export", required_argument, NULL, 'e' }, { "path", required_argument, NULL, 'l' },
 	{ "pattern", required_argument, NULL, 'n' }, { "depth", required_argument, NULL, 'd' },
-	{ "connections", required_argument, NULL, 'c' }, { "seconds", required_argument, NULL, 's' },
+	{ "connections", required_argument, NULL, 'c' }, { "idle", required_argument, NULL, 'i' },
+	{ "seconds", required_argument, NULL, 's' },
 	{ "bytes", required_argument, NULL, 'b' }, { "pid", required_argument, NULL, 'w' },
 	{ "device", required_argument, NULL, 'v' }, { "verify", no_argument, NULL, 'y' },
 	{ 0 },
@@ -405,6 +406,7 @@ static void take_option(int c)
 	case 'n': opt.name = optarg; break;
 	case 'd': opt.depth = (unsigned)atoi(optarg); break;
 	case 'c': opt.connections = (unsigned)atoi(optarg); break;
+	case 'i': opt.idle = (unsigned)atoi(optarg); break;
 	case 's': opt.seconds = atof(optarg); break;
 	case 'b': opt.bytes = size_arg(optarg); break;
 	case 'w': opt.watch.pid = atoi(optarg); break;
@@ -425,6 +427,7 @@ int main(int argc, char **argv)
 	if (!opt.mount_port)
 		opt.mount_port = opt.port;
 	client_mount(opt.mount_port, opt.export, &root);
+	client_idle(opt.port, opt.idle);
 	client_open(&client, opt.port, opt.connections, opt.depth);
 	if (pattern.kind == METADATA)
 		metadata_run(&client, &root, &opt.watch);
