@@ -21,7 +21,8 @@ struct server_limits {
 	uint64_t connection_bytes_max;    /* 16 MiB: payload in progress and replies not yet sent; likewise */
 	uint64_t reactor_calls_max;       /* 2048: likewise, all connections of a reactor together, but for a reserve
 	                                   * of a quarter for those with none in progress; sizes its pools */
-	uint64_t memory_bytes_max;        /* 256 MiB of payload and cache memory in all; sockets are not read meanwhile */
+	uint64_t memory_bytes_max;        /* 256 MiB of payload and cache memory in all; sockets are not read meanwhile. At half of it in
+	                                   * flight, connections that have calls in flight are not read */
 	uint64_t io_bytes_max;            /* 1 MiB: rtmax and wtmax; longer records close their connection, longer READs are cut */
 	uint64_t open_files_max;          /* 1024; least recently used ones are closed */
 	uint64_t idle_timeout_s;          /* 360; idle connections are closed */

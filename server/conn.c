@@ -67,8 +67,11 @@ void conn_put(struct conn *c)
 		return;
 	ASSERT(STAILQ_EMPTY(&c->send_queue));
 	ASSERT(c->calls_in_flight == 0);
-	if (c->gather.body != NULL)
+	if (c->gather.body != NULL) {
+		conn_bytes(c, -(int64_t)c->gather.body->capacity);
 		buf_put(c->gather.body);
+	}
+	ASSERT(c->bytes_in_flight == 0);
 	io_close(c->fd);
 	free(c);
 	counter_add(&closed, 1);
@@ -109,8 +112,18 @@ static bool over_own_bounds(const struct conn *c)
 	return c->calls_in_flight > 0 && (c->calls_in_flight >= l->connection_calls_max || c->bytes_in_flight >= l->connection_bytes_max);
 }
 
+/*
+ * Half the memory is for what is in flight, so that clients which do not take their replies leave the other half to the rest. Who has a record half
+ * gathered has its memory already and gives it back the sooner, and one with nothing in progress waits for memory itself, if it needs any.
+ */
+static bool over_reactor_bytes(const struct conn *c)
+{
+	uint64_t max = server.config->limits.memory_bytes_max / 2 / server.reactor_count;
+	return c->calls_in_flight > 0 && !c->gather.active && c->sr->bytes_in_flight >= max;
+}
+
 /* Connections with nothing in progress may use the reserve, so that those which do not take their replies cannot hold up the others. */
-static bool over_reactor_bound(const struct conn *c)
+static bool over_reactor_calls(const struct conn *c)
 {
 	uint64_t max = server.config->limits.reactor_calls_max;
 	return c->sr->calls_in_flight >= max + (c->calls_in_flight == 0 ? SERVER_CALLS_RESERVE(max) : 0);
@@ -120,7 +133,7 @@ static bool over_reactor_bound(const struct conn *c)
 static bool conn_admits(struct conn *c)
 {
 	bool own = over_own_bounds(c);
-	if (!own && !over_reactor_bound(c))
+	if (!own && !over_reactor_calls(c) && !over_reactor_bytes(c))
 		return true;
 	counter_add(&pauses, 1);
 	server_wait_end(c); /* it may have waited for a fiber */
@@ -140,10 +153,16 @@ void conn_call_ended(struct conn *c)
 		conn_go_on(c);
 }
 
+void conn_bytes(struct conn *c, int64_t change)
+{
+	c->bytes_in_flight += (uint64_t)change;
+	c->sr->bytes_in_flight += (uint64_t)change;
+}
+
 void conn_charge(struct rpc_call *call, uint32_t bytes)
 {
 	call->charged += bytes;
-	call->conn->bytes_in_flight += bytes;
+	conn_bytes(call->conn, bytes);
 }
 
 /* --- gathering a long record --- */
@@ -196,7 +215,7 @@ static bool gather_room(struct conn *c, uint32_t more)
 	if (larger == NULL)
 		return false;
 	memcpy(larger->data + g->body_at, g->body->data + g->body_at, g->body_len);
-	c->bytes_in_flight += larger->capacity - g->body->capacity;
+	conn_bytes(c, (int64_t)(larger->capacity - g->body->capacity));
 	buf_put(g->body);
 	g->body = larger;
 	return true;
@@ -227,7 +246,7 @@ static enum look gather_begin(struct conn *c, const struct payload_head *head)
 	struct buf *body = buf_alloc(max_u64(c->memory_wanted, 1));
 	if (body == NULL)
 		return LOOK_MEMORY;
-	c->bytes_in_flight += body->capacity;
+	conn_bytes(c, (int64_t)body->capacity);
 	c->in_start += used;
 	g->active = true;
 	g->complete = false;
@@ -470,7 +489,7 @@ static void call_finish(struct rpc_call *call)
 	struct conn *c = call->conn;
 	if (call->body != NULL)
 		buf_put(call->body);
-	c->bytes_in_flight -= call->charged;
+	conn_bytes(c, -(int64_t)call->charged);
 	call->next_free = c->sr->free_call;
 	c->sr->free_call = call;
 	if (call->reply != NULL)

@@ -130,7 +130,9 @@ const char *conn_peer_name(const struct conn *c, char *text, size_t len);
 
 /* Free what is queued; nothing is in flight. */
 noyield_fn void conn_send_drop(struct conn *c);
-/* conn.c's, for conn_send.c: a call ended without a reply, or its reply was sent or dropped. */
+/* conn.c's, for conn_send.c: bytes in flight rise or fall. */
+noyield_fn void conn_bytes(struct conn *c, int64_t change);
+/* ... a call ended without a reply, or its reply was sent or dropped. */
 noyield_fn void conn_call_ended(struct conn *c);
 
 #endif

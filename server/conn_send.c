@@ -20,7 +20,7 @@ static void send_start(struct conn *c);
 
 static void reply_gone(struct conn *c, struct reply *r)
 {
-	c->bytes_in_flight -= r->charged;
+	conn_bytes(c, -(int64_t)r->charged);
 	reply_free(c->sr, r);
 	conn_call_ended(c);
 }
@@ -104,7 +104,7 @@ static void send_hook(struct reactor_hook *hook)
 void conn_reply(struct conn *c, struct reply *r)
 {
 	r->charged = r->total;
-	c->bytes_in_flight += r->charged;
+	conn_bytes(c, r->charged);
 	if (c->closing) {
 		counter_add(&replies_dropped, 1);
 		reply_gone(c, r);

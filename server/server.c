@@ -3,7 +3,7 @@
  *
  * A connection that cannot go on stands on one of three lists of its reactor, in order of arrival:
  *	starved         until a fiber slot is free: tried again whenever one of our fibers ended, and every few milliseconds (others use slots too)
- *	paused          until the reactor's calls in flight fall below their bound
+ *	paused          until the reactor's calls or bytes in flight fall below their bound
  *	memory_waiters  until a payload buffer can be had: one fiber per reactor waits on behalf of them all
  */
 #include <stdatomic.h>
@@ -272,6 +272,7 @@ void server_conn_gone(struct server_reactor *sr)
 {
 	server.connections--;
 	sr->conn_count--;
+	waits_arm(sr);
 	if (sr->stopping && sr->main != NULL) {
 		fiber_unpark(sr->main);
 		sr->main = NULL;

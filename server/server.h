@@ -34,7 +34,7 @@ struct server_reactor {
 
 	/* Connections that cannot go on: each is on at most one of these, by its wait_link. */
 	struct conn_list starved;         /* for a fiber */
-	struct conn_list paused;          /* for calls_in_flight to fall */
+	struct conn_list paused;          /* for calls or bytes in flight to fall */
 	struct conn_list memory_waiters;  /* for buf's budget */
 	bool memory_fiber;                /* a fiber waits on behalf of memory_waiters */
 	struct reactor_hook waits_hook;
@@ -42,6 +42,7 @@ struct server_reactor {
 	struct timer sweep_timer;         /* timeouts */
 
 	unsigned calls_in_flight;         /* in progress, or reply not sent */
+	uint64_t bytes_in_flight;         /* payload and replies of all connections */
 	struct rpc_call *calls, *free_call;
 	struct reply *replies, *free_reply;
 	struct vfs_read_result **free_reads;

@@ -476,6 +476,40 @@ Test(conn, reserve)
 	harness_end();
 }
 
+/* Clients that do not take large replies leave half the memory to the others. */
+Test(conn, memory_of_slow_readers)
+{
+	enum { CONNS = 4, CALLS = 12 };
+	uint8_t *args = malloc(sizeof(mem));
+	struct xdr results;
+	int fd[CONNS];
+	harness_init();
+	harness_config.reactors = 1;
+	harness_config.limits.memory_bytes_max = 16 << 20;
+	harness_begin();
+	xdr_store32(args, 1 << 20);
+	for (unsigned i = 0; i < CONNS; i++) {
+		size_t len = 0;
+		fd[i] = client_connect();
+		for (uint32_t j = 0; j < CALLS; j++)
+			len += call_encode(mem + len, sizeof(mem) - len, j, TEST_BIG, args, 4);
+		client_send(fd[i], mem, len);
+	}
+	while (counter_value("conn.paused_in_flight_max") < CONNS)
+		usleep(1000);
+	int bystander = client_connect();
+	size_t len = put_args(args, 100, 1 << 20);
+	call_once(bystander, TEST_PUT, args, len, mem, sizeof(mem), &results);
+	put_check(&results, args, true);
+	cr_assert_eq(counter_value("conn.waits_memory"), 0);
+	cr_assert_eq(counter_value("rpc.system_errors"), 0);
+	close(bystander);
+	for (unsigned i = 0; i < CONNS; i++)
+		close(fd[i]);
+	free(args);
+	harness_end();
+}
+
 enum { STRESS_CONNS = 16, STRESS_CALLS = 300 };
 
 static void *stress_reader(void *arg)
