@@ -46,6 +46,9 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	m->disk_changes = 1;
 	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;
+	/* An earlier mapping of the file may have written, been asked for no sync, and gone when it was idle: the first COMMIT makes sure. */
+	m->unsynced = UNSYNCED_DATA;
+	m->unsynced_unstable = true;
 	cache_add_mapping(m);
 	return m;
 }
