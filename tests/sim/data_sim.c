@@ -9,15 +9,19 @@
  *   crash   the power is cut at a step drawn from the seed; the disk then holds every stable byte, and no byte that nobody wrote; clients send
  *           again what was not committed, and the file is the model's.
  *
+ * --all-cuts takes one seed and cuts its power at every step of its schedule, one after the other.
+ *
  * For each byte the test keeps the set of values it may have after a crash now: the last stable one and all that were written since.
  *
- * Usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--minutes M]. A failure prints how to run it again.
+ * Usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--cut STEP] [--all-cuts] [--minutes M]. A failure prints how to
+ * run it again.
  */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -81,8 +85,11 @@ static struct world {
 	struct export_view view;
 	struct vfs_call call;
 	unsigned running;
-	bool failed;
+	uint64_t cut_at;                  /* crash: the step to cut at; 0: drawn; UINT64_MAX: none */
+	uint64_t steps;                   /* that the run took */
 } w;
+
+static uint64_t *steps_taken; /* shared with the children */
 
 #define CHECK(cond, ...) do { if (!(cond)) fail(__LINE__, #cond, __VA_ARGS__); } while (0)
 
@@ -94,7 +101,7 @@ __attribute__((format(printf, 3, 4), noreturn)) static void fail(int line, const
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
-	printf("\n# again: data_sim --kind %s --seed %llu\n", kind_name[w.kind], (unsigned long long)w.seed);
+	printf("\n# again: data_sim --kind %s --seed %llu --cut %llu\n", kind_name[w.kind], (unsigned long long)w.seed, (unsigned long long)w.cut_at);
 	fflush(stdout);
 	_exit(1);
 }
@@ -607,9 +614,12 @@ static int run_seed(enum kind kind, uint64_t seed)
 		allow(i, 0);
 	if (runtime_init(&rc))
 		return 1;
-	if (kind == CRASH)
-		sim_cut_at_step(1 + sim_random(sim_random(2) ? 300 : 6000));
+	if (kind == CRASH && !w.cut_at)
+		w.cut_at = 1 + sim_random(sim_random(2) ? 300 : 6000);
+	if (kind == CRASH && w.cut_at != UINT64_MAX)
+		sim_cut_at_step(w.cut_at);
 	error = runtime_run(start, NULL);
+	*steps_taken = sim_steps();
 	if (error && kind == CRASH) {
 		runtime_fini();
 		struct cache_config cc = { 0 };
@@ -657,40 +667,79 @@ static bool seed_passes(enum kind kind, uint64_t seed)
 	return passed;
 }
 
+static struct {
+	uint64_t first, count;
+	int only;              /* a kind; -1: all */
+	bool all_cuts;
+	double minutes;
+} opt = { .first = 1, .count = 500, .only = -1 };
+
+static unsigned passed, failed;
+
+static void count(bool pass)
+{
+	*(pass ? &passed : &failed) += 1;
+}
+
+static bool parse(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *value = i + 1 < argc ? argv[i + 1] : "";
+
+		if (!strcmp(argv[i], "--all-cuts")) {
+			opt.all_cuts = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--seeds") && i + 2 < argc) {
+			opt.first = strtoull(value, NULL, 10);
+			opt.count = strtoull(argv[++i + 1], NULL, 10);
+		} else if (!strcmp(argv[i], "--seed")) {
+			opt.first = strtoull(value, NULL, 10);
+			opt.count = 1;
+			w.verbose = true;
+		} else if (!strcmp(argv[i], "--cut")) {
+			w.cut_at = strtoull(value, NULL, 10);
+		} else if (!strcmp(argv[i], "--minutes")) {
+			opt.minutes = atof(value);
+			opt.count = UINT64_MAX - opt.first;
+		} else if (!strcmp(argv[i], "--kind")) {
+			for (int k = 0; k < KINDS; k++)
+				opt.only = strcmp(value, kind_name[k]) ? opt.only : k;
+		} else {
+			return false;
+		}
+		i++;
+	}
+	return true;
+}
+
+/* One schedule, cut at each of its steps. */
+static void cut_everywhere(uint64_t seed)
+{
+	w.verbose = false;
+	w.cut_at = UINT64_MAX;
+	count(seed_passes(CRASH, seed));
+	for (uint64_t step = 1, steps = *steps_taken; step <= steps && failed < 10; step++) {
+		w.cut_at = step;
+		count(seed_passes(CRASH, seed));
+	}
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t first = 1, count = 500;
-	int only = -1;
-	double minutes = 0;
-	unsigned passed = 0, failed = 0;
-
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--seeds") && i + 2 < argc) {
-			first = strtoull(argv[i + 1], NULL, 10);
-			count = strtoull(argv[i + 2], NULL, 10);
-			i += 2;
-		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
-			first = strtoull(argv[++i], NULL, 10);
-			count = 1;
-			w.verbose = true;
-		} else if (!strcmp(argv[i], "--minutes") && i + 1 < argc) {
-			minutes = atof(argv[++i]);
-			count = UINT64_MAX - first;
-		} else if (!strcmp(argv[i], "--kind") && i + 1 < argc) {
-			for (int k = 0; k < KINDS; k++)
-				if (!strcmp(argv[i + 1], kind_name[k]))
-					only = k;
-			i++;
-		} else {
-			fprintf(stderr, "usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--minutes M]\n");
-			return 2;
-		}
+	if (!parse(argc, argv)) {
+		fprintf(stderr, "usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--cut STEP] [--all-cuts] [--minutes M]\n");
+		return 2;
 	}
-	time_t until = time(NULL) + (time_t)(minutes * 60);
-	for (uint64_t seed = first; seed < first + count && failed < 10 && (minutes == 0 || time(NULL) < until); seed++)
-		for (int k = 0; k < KINDS; k++)
-			if (only < 0 || only == k)
-				*(seed_passes((enum kind)k, seed) ? &passed : &failed) += 1;
+	steps_taken = mmap(NULL, sizeof *steps_taken, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	time_t until = time(NULL) + (time_t)(opt.minutes * 60);
+	for (uint64_t seed = opt.first; seed < opt.first + opt.count && failed < 10 && (opt.minutes == 0 || time(NULL) < until); seed++) {
+		if (opt.all_cuts)
+			cut_everywhere(seed);
+		for (int k = 0; k < KINDS && !opt.all_cuts; k++)
+			if (opt.only < 0 || opt.only == k)
+				count(seed_passes((enum kind)k, seed));
+	}
 	printf("%u passed, %u failed, 0 skipped\n", passed, failed);
 	return failed != 0;
 }

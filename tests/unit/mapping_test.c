@@ -186,6 +186,9 @@ static void stable_alone(void)
 	cr_assert_eq(sim_stats().writes, 1);
 	cr_assert_eq(sim_stats().fsyncs, 1);
 	cr_assert_eq(sim_stats().reads, 0);
+	cr_assert_eq(counter_value("cache.kicks"), 0);       /* 1.9, 3.4 */
+	cr_assert_eq(write_unstable(0, UNIT, 1), 0);
+	cr_assert_eq(counter_value("cache.kicks"), 1);
 }
 
 Test(mapping, a_stable_write_on_an_idle_file_is_one_write_and_one_sync) { run(stable_alone); }
