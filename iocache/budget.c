@@ -130,6 +130,7 @@ static void give_up_locked(struct mapping *m)
 	RB_FOREACH_SAFE(f, folio_tree, &m->folios, next)
 		if (f->dirty_seq)
 			mapping_remove_locked(m, f);
+	mapping_shrink_locked(m);
 	m->sticky_error = m->stall_error;
 	m->stalled_since_ns = 0;
 	if (m->config.data_lost)

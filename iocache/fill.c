@@ -117,6 +117,7 @@ static void fill_failed(struct mapping *m, uint64_t start, int error)
 			f->dirty_seq = ++m->stage_seq;
 		else
 			mapping_remove_locked(m, f);
+		mapping_shrink_locked(m);
 	}
 	leaf_unlock(&m->lock);
 }

@@ -314,6 +314,11 @@ static uint64_t dirty_end(struct mapping *m)
 	return end;
 }
 
+noyield_fn void mapping_shrink_locked(struct mapping *m)
+{
+	m->size = min_u64(m->size, max_u64(m->disk_size, dirty_end(m)));
+}
+
 /* Somebody else changed the file: what we keep clean is no longer trusted, and the disk's attributes are news. */
 static void take_over(struct mapping *m, const struct statx *stx)
 {

@@ -94,6 +94,8 @@ noyield_fn void mapping_refresh(struct mapping *m);
 noyield_fn void mapping_disk_end(struct mapping *m);
 /* Move the shown times and, if larger, the size: a client's change. */
 noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
+/* Dirty bytes have gone unwritten: the size that only they made goes too. */
+noyield_fn void mapping_shrink_locked(struct mapping *m);
 /* What clients see now, as of the last look at the disk. */
 noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr);
 

@@ -147,6 +147,8 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 		else
 			folio_failed(m, f, keep);
 	}
+	if (done < end)
+		mapping_shrink_locked(m);
 }
 
 fiber_fn void run_write(struct run *r)

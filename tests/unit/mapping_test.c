@@ -497,6 +497,28 @@ static void failed_run(void)
 
 Test(mapping, an_io_error_is_reported_once_and_changes_the_verifier) { run(failed_run); }
 
+/* What a failed WRITE would have made of the file is not seen: neither its size nor zeros up to there. */
+static void failed_growth(void)
+{
+	static const int errors[] = { EIO, ENOSPC };
+
+	cr_assert_eq(write_stable(0, UNIT + 100, 1), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		fault_arm(FAULT_IO_WRITEV, errors[i], 0, 1);
+		cr_assert_eq(write_stable(4 * UNIT, 2 * UNIT, 2), -errors[i]);
+		cr_assert_eq(mapping_size(m), UNIT + 100);
+	}
+	fault_arm(FAULT_IO_WRITEV, EIO, 0, 1);
+	cr_assert_eq(write_unstable(4 * UNIT, 2 * UNIT, 2), 0);
+	cr_assert_eq(mapping_size(m), 6 * UNIT);
+	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), -EIO);
+	cr_assert_eq(mapping_size(m), UNIT + 100);
+	cr_assert_eq(write_stable(UNIT + 100, 100, 3), 0);
+	cr_assert_eq(sim_size(1), UNIT + 200);
+}
+
+Test(mapping, a_failed_write_leaves_the_size_as_it_was) { run(failed_growth); }
+
 static void failed_sync(void)
 {
 	fault_arm(FAULT_IO_FSYNC, EIO, 0, 1);
