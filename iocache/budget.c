@@ -122,11 +122,18 @@ static bool is_older(uint64_t since_ns, uint64_t now_ns, uint64_t ms)
 	return since_ns && now_ns >= since_ns + ms * 1000000;
 }
 
-/* The disk has been full for a minute: what waits is given up, and those who believed in it are told. */
+/*
+ * The disk has been full for a minute: what waits is given up, and those who believed in it are told. So are those who wait: their bytes may be among it,
+ * staged a moment ago and not tried yet.
+ */
 static void give_up_locked(struct mapping *m)
 {
+	struct mapping_waiter *w;
 	struct folio *f, *next;
 
+	TAILQ_FOREACH(w, &m->waiters, link)
+		if (!w->error)
+			w->error = m->stall_error;
 	RB_FOREACH_SAFE(f, folio_tree, &m->folios, next)
 		if (f->dirty_seq)
 			mapping_remove_locked(m, f);

@@ -519,6 +519,26 @@ static void failed_growth(void)
 
 Test(mapping, a_failed_write_leaves_the_size_as_it_was) { run(failed_growth); }
 
+/* The disk stays full for a minute. A stable WRITE that is staged when that is over, and waits for another's fill, is not answered as if it were there. */
+static void given_up(void)
+{
+	struct job job[2] = { { .offset = UNIT + 100, .len = 100, .value = 2 }, { .offset = 6 * UNIT, .len = UNIT, .value = 3 } };
+
+	cr_assert_eq(write_stable(0, 4 * UNIT, 1), 0);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(write_unstable(8 * UNIT, UNIT, 1), 0);
+	fiber_sleep_ns(59900000000);
+	while (!lost) {
+		run_jobs(job, 2);
+		cr_assert_eq(job[0].error, -ENOSPC);
+		cr_assert_eq(job[1].error, -ENOSPC);
+	}
+	fault_disarm_all();
+	cr_assert_eq(mapping_size(m), 4 * UNIT);
+}
+
+Test(mapping, what_is_given_up_is_told_to_those_who_wait) { run(given_up); }
+
 static void failed_sync(void)
 {
 	fault_arm(FAULT_IO_FSYNC, EIO, 0, 1);
