@@ -319,19 +319,24 @@ noyield_fn void mapping_shrink_locked(struct mapping *m)
 	m->size = min_u64(m->size, max_u64(m->disk_size, dirty_end(m)));
 }
 
-/* Somebody else changed the file: what we keep clean is no longer trusted, and the disk's attributes are news. */
+/*
+ * Somebody else changed the file: what we keep clean is no longer trusted, and the disk's attributes are news. But if its mtime is still what our last flush
+ * left there (a chmod, a new link), it is none: the time of the WRITE stays shown.
+ */
 static void take_over(struct mapping *m, const struct statx *stx)
 {
+	struct timespec mtime = timespec_of(stx->stx_mtime);
+	bool moved = mtime.tv_sec != m->disk_mtime.tv_sec || mtime.tv_nsec != m->disk_mtime.tv_nsec;
+
 	counter_add(&foreign_changes, 1);
 	mapping_drop_kept_locked(m);
 	note_disk_locked(m, stx);
 	m->size = max_u64(stx->stx_size, dirty_end(m));
 	if (!m->overlay)
 		return;
-	m->overlay = !later_than(m->disk_ctime, m->shown_ctime);
-	if (m->overlay)
-		m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);
-	m->shown_mtime = m->disk_mtime;
+	m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);
+	if (moved)
+		m->shown_mtime = m->disk_mtime;
 }
 
 noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr)

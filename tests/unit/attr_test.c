@@ -132,3 +132,26 @@ static void change_rises(void)
 	vfs_file_put(file);
 }
 ON(xfs, change_rises)
+
+/* The time of a WRITE stays, though its flush left a later one on the disk and a chmod moved ctime since. */
+static void chmod_leaves_mtime(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	const struct vfs_sattr sattr = { .set_mode = true, .mode = 0600 };
+	struct vfs_attr before, after;
+	struct vfs_file *file;
+	struct vfs_wcc wcc;
+
+	close(open(SCRATCH_FS "/f", O_CREAT | O_WRONLY, 0644));
+	file = open_name("f");
+	write_bytes(file, 0, 8192);
+	ASSERT(vfs_getattr(file, &before) == 0);
+	ASSERT(vfs_setattr(&call, file, &sattr, NULL, &wcc) == 0);
+	ASSERT(vfs_getattr(file, &after) == 0);
+	ASSERT(after.mtime.tv_sec == before.mtime.tv_sec && after.mtime.tv_nsec == before.mtime.tv_nsec);
+	ASSERT(after.change > before.change);
+	vfs_file_put(file);
+}
+ON(tmpfs, chmod_leaves_mtime)
+ON(ext4, chmod_leaves_mtime)
+ON(xfs, chmod_leaves_mtime)
