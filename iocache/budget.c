@@ -175,7 +175,7 @@ static void age_all(void)
 		bool kick = age_locked(m, now);
 		leaf_unlock(&m->lock);
 		if (kick)
-			mapping_kick(m); /* what is dirty holds a reference to the owner already */
+			mapping_kick_held(m); /* the last of it may have been written meanwhile, and the owner be unreferenced */
 	}
 	leaf_unlock(&list_lock);
 }

@@ -28,6 +28,9 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 
 static const uint64_t GATHER_NS_MAX = 2000000;
 
+/* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
+enum kicker { HAS_REFERENCE, HAS_NONE };
+
 struct round {
 	uint64_t begun_ns;
 	uint64_t target;
@@ -245,10 +248,10 @@ static void flusher_main(void *arg)
 }
 
 /* Be the one who starts the flusher, unless it runs. A waiter that means to flush itself is not to be woken. */
-static bool claim_flusher(struct mapping *m, struct mapping_waiter *self)
+static bool claim_flusher(struct mapping *m, struct mapping_waiter *self, enum kicker kicker)
 {
 	leaf_lock(&m->lock);
-	bool claimed = !m->flusher_running && !(self && self->done);
+	bool claimed = !m->flusher_running && !(self && self->done) && (kicker == HAS_REFERENCE || m->held);
 	bool hold = claimed && !m->held;
 	m->flusher_running |= claimed;
 	m->held |= hold;
@@ -260,9 +263,9 @@ static bool claim_flusher(struct mapping *m, struct mapping_waiter *self)
 	return claimed;
 }
 
-noyield_fn void mapping_kick(struct mapping *m)
+static void kick(struct mapping *m, enum kicker kicker)
 {
-	if (!claim_flusher(m, NULL) || fiber_spawn(flusher_main, m, "flusher") == 0)
+	if (!claim_flusher(m, NULL, kicker) || fiber_spawn(flusher_main, m, "flusher") == 0)
 		return;
 	/* No fiber free: the next WRITE, sync or the ageing fiber tries again. */
 	leaf_lock(&m->lock);
@@ -271,6 +274,9 @@ noyield_fn void mapping_kick(struct mapping *m)
 		m->deferred_since_ns = clock_mono_ns();
 	leaf_unlock(&m->lock);
 }
+
+noyield_fn void mapping_kick(struct mapping *m) { kick(m, HAS_REFERENCE); }
+noyield_fn void mapping_kick_held(struct mapping *m) { kick(m, HAS_NONE); }
 
 /* Nothing that the waiter could wait for. */
 static bool is_settled_locked(const struct mapping *m, enum mapping_sync_how how)
@@ -300,7 +306,7 @@ noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write 
 /* Wait for the flusher's answer; where no fiber is to be had for it, be the flusher. */
 static int wait_registered(struct mapping *m, struct mapping_waiter *w)
 {
-	if (claim_flusher(m, w))
+	if (claim_flusher(m, w, HAS_REFERENCE))
 		flusher_main(m);
 	else
 		fiber_park("sync", m); /* if it is done already, the wake-up is on its way */

@@ -139,6 +139,8 @@ fiber_fn void run_wait(struct mapping *m, unsigned below);
 /* flusher.c */
 /* Start the flusher unless it runs. Caller holds no lock and a reference to the owner. */
 noyield_fn void mapping_kick(struct mapping *m);
+/* The same for one who holds no reference: only while the mapping holds its own. */
+noyield_fn void mapping_kick_held(struct mapping *m);
 /*
  * A write of [start, end) failed, with bytes of stages up to seq in it: tell those who wait for them, remember for the others. True: the error's class
  * keeps the data.
