@@ -57,12 +57,16 @@ __attribute__((constructor)) static void find_journal(void)
 	to_journal = st.st_dev == dev && st.st_ino == ino;
 }
 
+/* One message is one line, and moves no cursor of a terminal, whatever a peer put into the names in it. Bytes of UTF-8 stay. */
 static void put_line(char line[LINE_BYTES], int head, int body)
 {
 	size_t len = head + body;
 
 	if (len > LINE_BYTES - 2)
 		len = LINE_BYTES - 2;
+	for (size_t i = head; i < len; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
 	line[len++] = '\n';
 	/* Nobody to tell if stderr is gone. */
 	if (write(STDERR_FILENO, line, len) < 0)

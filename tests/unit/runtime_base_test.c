@@ -129,6 +129,16 @@ Test(log, lines_have_levels)
 	cr_assert_str_eq(stderr_of(log_levels), "info: one 1\ndebug: two\n");
 }
 
+static void log_hostile(void)
+{
+	log_write(LOG_LEVEL_NOTICE, "mount of %s", "/a\nerror: forged\x1b[2J\x7f \xc3\xa4");
+}
+
+Test(log, a_name_from_the_wire_makes_no_line_of_its_own)
+{
+	cr_assert_str_eq(stderr_of(log_hostile), "notice: mount of /a?error: forged?[2J? \xc3\xa4\n");
+}
+
 static void log_long(void)
 {
 	char text[3000];
