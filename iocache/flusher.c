@@ -165,6 +165,7 @@ static bool round_begin(struct mapping *m, struct round *r, bool *release)
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	m->flushed_seq = m->round_target = r->target;
 	m->force = false;
+	m->growth_error = 0;
 	if (work)
 		mapping_disk_begin_locked(m);
 	m->flusher_running = work;

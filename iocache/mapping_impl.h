@@ -42,6 +42,7 @@ struct mapping {
 	struct timespec shown_mtime, shown_ctime;
 	struct timespec disk_mtime, disk_ctime; /* as our last operation left it */
 	uint64_t stage_seq;               /* number of the last stage */
+	int growth_error;                 /* for lack of space the running round could not make the file longer; 0: not so */
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
 	unsigned runs_in_flight;

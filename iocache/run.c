@@ -135,6 +135,7 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 	if (done < end) {
 		counter_add(&runs_failed, 1);
 		keep = mapping_fail_locked(m, done, end, r->seq, any_unstable(m, r->id, align_down(done, m->unit), end), error);
+		m->growth_error = keep && r->growing ? error : m->growth_error;
 	} else {
 		m->stalled_since_ns = 0;
 	}
@@ -205,6 +206,7 @@ static uint64_t write_ranges(struct mapping *m, uint64_t start, uint8_t *data, c
 fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
 {
 	struct byteset dirty;
+	uint64_t done;
 	struct run r;
 	int error;
 
@@ -212,12 +214,14 @@ fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
 	struct folio *f = take_tail_locked(m, target, &r, &dirty);
 	struct buf *hold = f ? buf_get(f->buf) : NULL;
 	uint8_t *data = f ? f->data : NULL;
+	/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
+	error = f && r.end > m->disk_size ? m->growth_error : 0;
 	leaf_unlock(&m->lock);
 	if (!hold)
 		return false;
 
 	counter_add(&tails, 1);
-	uint64_t done = write_ranges(m, r.start, data, &dirty, &error);
+	done = error ? r.start : write_ranges(m, r.start, data, &dirty, &error);
 	leaf_lock(&m->lock);
 	complete_locked(m, &r, done, error);
 	leaf_unlock(&m->lock);

@@ -268,14 +268,14 @@ fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, c
 	if (error)
 		return error;
 	mapping_disk_begin(m);
-	io_pwritev_all(m->config.buffered_fd, &iov, 1, w->start, 0, &error);
+	size_t written = io_pwritev_all(m->config.buffered_fd, &iov, 1, w->start, 0, &error);
 	mapping_disk_end(m);
 	leaf_lock(&m->lock);
 	m->unsynced = UNSYNCED_DATA;
 	m->unsynced_unstable |= p->unstable;
 	w->seq = ++m->stage_seq;
 	mapping_attr_locked(m, &w->before);
-	mapping_touch_locked(m, error ? 0 : w->end);
+	mapping_touch_locked(m, written ? w->start + written : 0);
 	mapping_attr_locked(m, &w->after);
 	if (!error)
 		mapping_register_locked(m, w, p);

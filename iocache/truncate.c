@@ -53,7 +53,9 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	mapping_disk_end(m);
 	leaf_lock(&m->lock);
 	mapping_drop_kept_locked(m);
-	m->size = error ? m->disk_size : size;
+	m->disk_size = error ? m->disk_size : size;
+	m->size = UINT64_MAX; /* as long as what is there makes it: a refused change of size leaves what could not be written yet where it is */
+	mapping_shrink_locked(m);
 	m->unsynced = UNSYNCED_DATA;
 	if (!error)
 		mapping_touch_locked(m, size);

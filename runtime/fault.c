@@ -18,6 +18,7 @@ static const char *const names[FAULT_POINTS] = {
 	[FAULT_FOLIO_ALLOC] = "folio.alloc",
 	[FAULT_IO_ACCEPT] = "io.accept",
 	[FAULT_IO_FSYNC] = "io.fsync",
+	[FAULT_IO_FTRUNCATE] = "io.ftruncate",
 	[FAULT_IO_READV] = "io.readv",
 	[FAULT_IO_SHORT_READ] = "io.short_read",
 	[FAULT_IO_SHORT_WRITE] = "io.short_write",

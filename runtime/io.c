@@ -156,8 +156,9 @@ int io_fsync(int fd, unsigned flags)
 int io_ftruncate(int fd, uint64_t size)
 {
 	struct io_op op = { .code = IO_FTRUNCATE, .fd = fd, .len = size };
+	int error = fault_hit(FAULT_IO_FTRUNCATE);
 
-	return io_call(&op, "ftruncate");
+	return error ? -error : io_call(&op, "ftruncate");
 }
 
 int io_fallocate(int fd, int mode, uint64_t offset, uint64_t len)

@@ -570,6 +570,31 @@ static void no_space(void)
 
 Test(mapping, no_space_keeps_acknowledged_data_and_fails_the_rest) { run(no_space); }
 
+static void refused_sizes(void)
+{
+	cr_assert_eq(write_stable(0, UNIT + 100, 1), 0);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(write_stable(2 * UNIT, 2 * UNIT, 2), -ENOSPC);
+	cr_assert_eq(mapping_size(m), UNIT + 100);           /* as long as it was */
+	fault_disarm_all();
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);            /* there would be room for its tail */
+	cr_assert_eq(write_stable(2 * UNIT, 2 * UNIT + 1, 2), -ENOSPC);
+	cr_assert_eq(mapping_size(m), UNIT + 100);
+	cr_assert_eq(sim_peek(1, &(char){ 0 }, 1, UNIT + 100), 0);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(write_unstable(UNIT, 4 * UNIT, 3), 0);
+	fault_arm(FAULT_IO_FTRUNCATE, EFBIG, 0, 1);
+	cr_assert_eq(mapping_truncate(m, 1 << 30), -EFBIG);
+	cr_assert_eq(mapping_size(m), 5 * UNIT);             /* what was acknowledged stays in it */
+	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), -ENOSPC);
+	fault_disarm_all();
+	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), 0);
+	expect_disk(UNIT, 4 * UNIT, 3);
+	cr_assert_eq(lost, 0);
+}
+
+Test(mapping, a_refused_write_or_truncate_leaves_the_size_that_was_acknowledged) { run(refused_sizes); }
+
 static void part_of_a_run(void)
 {
 	struct job job[2] = { { .offset = 0, .len = 4 * UNIT, .value = 1 }, { .offset = 4 * UNIT, .len = 4 * UNIT, .value = 2 } };
