@@ -152,6 +152,14 @@ static int write_bytes(const struct vfs_call *call, struct vfs_file *file, uint6
 	return 0;
 }
 
+/* Judged before anything is staged: the kernel would refuse it when the bytes have been acknowledged, and that changes the verifier for everybody. */
+static bool fits(const struct vfs_file *file, uint64_t offset, uint32_t len)
+{
+	uint64_t max = file->export->max_file_bytes;
+
+	return offset <= max && len <= max - offset;
+}
+
 fiber_fn int vfs_write(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, const struct vfs_payload *payload, enum vfs_stable stable,
 		       struct vfs_write_result *result)
 {
@@ -162,7 +170,7 @@ fiber_fn int vfs_write(const struct vfs_call *call, struct vfs_file *file, uint6
 	*result = (struct vfs_write_result){ .committed = stable, .verf = vfs_verifier() };
 	counter_add(&writes, 1);
 	error = prepare(call, file, MAY_WRITE | MAY_OWNER_OVERRIDE, &attr, &attr_valid);
-	if (!error && (offset > (uint64_t)INT64_MAX || payload->len > (uint64_t)INT64_MAX - offset))
+	if (!error && !fits(file, offset, payload->len))
 		error = -EFBIG;
 	if (!error && payload->len)
 		error = write_bytes(call, file, offset, payload, stable, &attr, result);
@@ -346,7 +354,7 @@ fiber_fn int vfs_truncate(struct vfs_file *file, uint64_t size)
 		return error;
 	if (file->io_read_only)
 		return -EROFS;
-	if (size > INT64_MAX)
+	if (!fits(file, size, 0))
 		return -EFBIG;
 	m = vfs_file_mapping(file);
 	vfs_file_change_begin(file);

@@ -79,6 +79,19 @@ static struct fs_kind fs_kind_of(uint32_t magic)
 	return (struct fs_kind){ magic, false, false };
 }
 
+/* The kernel tells nobody; it follows from the file system's type and block size. */
+static uint64_t max_file_bytes(const struct statfs *fs)
+{
+	switch ((uint32_t)fs->f_type) {
+	case EXT4_SUPER_MAGIC: /* 32-bit block numbers inside a file */
+		return (uint64_t)UINT32_MAX * fs->f_bsize;
+	case MSDOS_SUPER_MAGIC:
+		return UINT32_MAX;
+	default:
+		return INT64_MAX;
+	}
+}
+
 noyield_fn struct export *export_get(struct export *e)
 {
 	ASSERT(atomic_fetch_add(&e->refs, 1) > 0);
@@ -244,6 +257,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	e->fs_magic = kind.magic;
 	e->local_fs = kind.local;
 	e->one_sync = kind.one_sync;
+	e->max_file_bytes = max_file_bytes(&fs);
 	e->root_ino = stx.stx_ino;
 	return export_identify(e, entry, &fs);
 }

@@ -52,6 +52,7 @@ struct export {
 	bool one_sync;      /* one fsync makes every earlier change of the file system's metadata durable (a single ordered journal) */
 	bool private_mount; /* mount_fd lies on a copy of the mount that is only ours */
 	uint32_t fs_magic;  /* statfs f_type */
+	uint64_t max_file_bytes;
 	uint64_t id;        /* stable: hash of the file system's identity and the root's kernel handle; first in handles */
 	uint64_t fsid;      /* stable file system identity as fattr3.fsid */
 	uint64_t root_ino;

@@ -1,8 +1,7 @@
 /*
  * vfs/ns_fsinfo.c - FSSTAT, FSINFO and PATHCONF: what the file system under a file really has and can.
  *
- * Space and names come from statfs, the number of links from pathconf(3), which knows file systems by their type. The kernel tells nobody the largest size of a
- * file; it follows from the file system's type and block size.
+ * Space and names come from statfs, the number of links from pathconf(3), which knows file systems by their type.
  */
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -71,18 +70,6 @@ fiber_fn int vfs_fsstat(const struct vfs_call *call, struct vfs_file *file, stru
 	return 0;
 }
 
-static uint64_t max_file_size(const struct statfs *fs)
-{
-	switch ((uint32_t)fs->f_type) {
-	case EXT4_SUPER_MAGIC: /* 32-bit block numbers inside a file */
-		return (uint64_t)UINT32_MAX * fs->f_bsize;
-	case MSDOS_SUPER_MAGIC:
-		return UINT32_MAX;
-	default:
-		return INT64_MAX;
-	}
-}
-
 /* FAT's kind: no links of either sort, names alike in either case. */
 static bool is_fat(const struct statfs *fs)
 {
@@ -99,7 +86,7 @@ fiber_fn int vfs_fsinfo(const struct vfs_call *call, struct vfs_file *file, stru
 		return j.err;
 	fat = is_fat(&j.fs);
 	*info = (struct vfs_fsinfo){
-		.maxfilesize = max_file_size(&j.fs),
+		.maxfilesize = file->export->max_file_bytes,
 		.time_delta_ns = fat ? 10000000 : 1,
 		.links = !fat,
 		.symlinks = !fat,

@@ -155,3 +155,27 @@ static void chmod_leaves_mtime(void)
 ON(tmpfs, chmod_leaves_mtime)
 ON(ext4, chmod_leaves_mtime)
 ON(xfs, chmod_leaves_mtime)
+
+/* A WRITE past the largest size of a file is refused at once, before anybody believes in it or in the size. */
+static void too_big(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	const uint64_t max = harness_view()->export->max_file_bytes, verf = vfs_verifier();
+	struct vfs_payload payload = { .buf = buf_alloc(PAGE_BYTES), .len = 100 };
+	struct vfs_write_result result;
+	struct vfs_file *file;
+	struct vfs_attr attr;
+
+	close(open(SCRATCH_FS "/f", O_CREAT | O_WRONLY, 0644));
+	file = open_name("f");
+	payload.data = payload.buf->data;
+	memset(payload.data, 'x', payload.len);
+	ASSERT(vfs_write(&call, file, max - 99, &payload, VFS_UNSTABLE, &result) == -EFBIG);
+	ASSERT(vfs_getattr(file, &attr) == 0 && attr.size == 0);
+	ASSERT(vfs_write(&call, file, max - 100, &payload, VFS_FILE_SYNC, &result) == 0);
+	ASSERT(vfs_getattr(file, &attr) == 0 && attr.size == max);
+	ASSERT(vfs_verifier() == verf);
+	buf_put(payload.buf);
+	vfs_file_put(file);
+}
+ON(ext4, too_big)
