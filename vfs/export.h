@@ -20,12 +20,12 @@
 struct export_table;
 
 enum export_squash { SQUASH_NONE, SQUASH_ROOT, SQUASH_ALL };
-enum export_mode { EXPORT_MODE_BUFFERED, EXPORT_MODE_DONTCACHE, EXPORT_MODE_DIRECT };
+enum export_mode { EXPORT_MODE_BUFFERED, EXPORT_MODE_DIRECT };
 
 /* Options of one client entry of one export, as exports(5) names them. */
 struct export_options {
 	bool read_only;             /* ro (default), rw */
-	bool async;                 /* async: stable_how is honoured all the same for FILE_SYNC data, see README */
+	bool async;                 /* async: namespace operations and SETATTR are answered unsynced; stable WRITEs and COMMIT are synced all the same */
 	bool insecure;              /* insecure: ports >= 1024 allowed */
 	enum export_squash squash;  /* root_squash (default) */
 	uint32_t anon_uid, anon_gid;/* 65534 */
@@ -33,7 +33,6 @@ struct export_options {
 	uint64_t fsid;              /* fsid=NUM, or folded from fsid=UUID; fsid=root or 0 */
 	bool sec_sys;               /* sec=sys */
 	enum export_mode read_mode, write_mode; /* read_mode=, write_mode=: direct by default */
-	bool misaligned_cached;     /* misaligned_dontcache=no */
 };
 
 /* One export seen by one client. Fields are immutable. */

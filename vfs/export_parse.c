@@ -206,20 +206,8 @@ static int apply_mode(struct parse *p, struct option_state *s, const struct opti
 		*mode = EXPORT_MODE_DIRECT;
 	else if (!strcmp(value, "buffered"))
 		*mode = EXPORT_MODE_BUFFERED;
-	else if (!strcmp(value, "dontcache"))
-		*mode = EXPORT_MODE_DONTCACHE;
 	else
-		return parse_error(p, "'%s=%s': direct, dontcache or buffered", word->name, value);
-	return 0;
-}
-
-static int apply_misaligned(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
-{
-	if (need_value(p, word, value))
-		return -EINVAL;
-	if (strcmp(value, "yes") && strcmp(value, "no"))
-		return parse_error(p, "'%s=%s': yes or no", word->name, value);
-	s->options.misaligned_cached = !strcmp(value, "no");
+		return parse_error(p, "'%s=%s': direct or buffered", word->name, value);
 	return 0;
 }
 
@@ -258,7 +246,6 @@ static const struct option_word option_words[] = {
 	{ .name = "hide", .apply = apply_nothing },
 	{ .name = "insecure", .apply = apply_insecure, .arg = true },
 	{ .name = "insecure_locks", .apply = apply_notice, .text = "lock requests are authenticated as all others are" },
-	{ .name = "misaligned_dontcache", .apply = apply_misaligned },
 	{ .name = "mountpoint", .apply = apply_mountpoint },
 	{ .name = "mp", .apply = apply_mountpoint },
 	{ .name = "no_acl", .apply = apply_nothing },
