@@ -120,7 +120,7 @@ fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint6
 fiber_fn int mapping_commit(struct mapping *m, uint64_t start, uint64_t end);
 /* Put everything staged on the device, unsynced: before the times are set by hand, so that no later flush moves them. */
 fiber_fn int mapping_writeout(struct mapping *m);
-/* Write back and sync everything, drop everything: before the file is closed. The mapping is idle afterwards unless -errno. */
+/* Write back and sync everything, drop everything: at a clean stop. The mapping is idle afterwards unless -errno. An idle file is closed without it. */
 fiber_fn int mapping_flush(struct mapping *m);
 /* The file has no name left and nobody will read it: forget what is dirty. */
 fiber_fn void mapping_discard(struct mapping *m);

@@ -446,7 +446,7 @@ static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, st
 	return 0;
 }
 
-/* Not in the cache: only now the signature needs checking. */
+/* Not in the cache. The kernel sees no handle that we did not sign, whoever asks. */
 static fiber_fn int get_slow(const struct vfs_call *call, const struct vfs_fh *fh, struct vfs_file **file)
 {
 	uint64_t export_id;
