@@ -22,7 +22,8 @@ struct server_limits {
 	uint64_t reactor_calls_max;       /* 2048: likewise, all connections of a reactor together, but for a reserve
 	                                   * of a quarter for those with none in progress; sizes its pools */
 	uint64_t memory_bytes_max;        /* 256 MiB of payload and cache memory in all; sockets are not read meanwhile. At half of it in
-	                                   * flight, connections that have calls in flight are not read */
+	                                   * flight, connections that have calls in flight are not read.
+	                                   * While memory is short record_timeout is 5 seconds */
 	uint64_t io_bytes_max;            /* 1 MiB: rtmax and wtmax; longer records close their connection, longer READs are cut */
 	uint64_t open_files_max;          /* 1024; least recently used ones are closed */
 	uint64_t idle_timeout_s;          /* 360; idle connections are closed */

@@ -25,6 +25,7 @@ enum {
 	READ_BYTES_PAYLOAD = 256, /* first read of a record where payloads come: little of the payload is received twice */
 	SMALL_RUN = 8,            /* records without payload in a row before more is read at once */
 	FRAGMENTS_MAX = 256,
+	SHORT_TIMEOUT_S = 5,      /* record_timeout while memory is short: who holds some and does not move makes way */
 	STOP_SEND_TIMEOUT_S = 5,  /* a client that does not read its replies holds up the end no longer than this */
 	PEEK_BYTES = 6 * XDR_UNIT,/* xid, msg_type, rpcvers, prog, vers, proc */
 };
@@ -373,6 +374,8 @@ static bool conn_advance(struct conn *c)
 		return false;
 	case LOOK_MEMORY:
 		c->role = CONN_MEMORY;
+		if (c->record_since_ns == 0)
+			c->record_since_ns = c->active_ns;
 		server_wait_memory(c);
 		return false;
 	case LOOK_BAD:
@@ -578,12 +581,32 @@ int conn_start(int fd, const struct sockaddr_storage *peer)
 	return 0;
 }
 
+/* What half-received records and replies not taken hold, others wait for. */
+static bool memory_is_short(const struct conn *c)
+{
+	return !TAILQ_EMPTY(&c->sr->memory_waiters) || buf_bytes_in_use() >= server.config->limits.memory_bytes_max / 8 * 7;
+}
+
+static uint64_t stuck_after_s(const struct conn *c)
+{
+	uint64_t s = server.config->limits.record_timeout_s;
+	if (c->sr->stopping)
+		return min_u64(s, STOP_SEND_TIMEOUT_S);
+	return memory_is_short(c) ? min_u64(s, SHORT_TIMEOUT_S) : s;
+}
+
+/* Since when a record is half received by somebody who is to send, or holds memory while it waits for more; 0: not so. */
+static uint64_t half_received_since(const struct conn *c)
+{
+	return c->role == CONN_RECEIVING || (c->role == CONN_MEMORY && c->gather.active) ? c->record_since_ns : 0;
+}
+
 void conn_check_timeouts(struct conn *c, uint64_t now_ns)
 {
 	const struct server_limits *l = &server.config->limits;
-	uint64_t stuck_s = c->sr->stopping ? min_u64(l->record_timeout_s, STOP_SEND_TIMEOUT_S) : l->record_timeout_s;
+	uint64_t stuck_s = stuck_after_s(c);
 	uint64_t stuck_ns = stuck_s * UINT64_C(1000000000), idle_ns = l->idle_timeout_s * UINT64_C(1000000000);
-	uint64_t begun = c->role == CONN_RECEIVING ? c->record_since_ns : 0;
+	uint64_t begun = half_received_since(c);
 	if ((c->send_since_ns != 0 && now_ns > c->send_since_ns + stuck_ns) || (begun != 0 && now_ns > begun + stuck_ns)) {
 		counter_add(&stuck_closed, 1);
 		conn_shutdown(c);

@@ -88,7 +88,7 @@ static void send_start(struct conn *c)
 		return;
 	c->send_msg = (struct msghdr){ .msg_iov = c->send_iov, .msg_iovlen = send_gather(c) };
 	c->send = (struct io_op){ .code = IO_SENDMSG, .fd = c->fd, .msg = &c->send_msg, .flags = MSG_NOSIGNAL | MSG_WAITALL, .done = send_done, .arg = c };
-	c->send_since_ns = c->active_ns;
+	c->send_since_ns = clock_mono_ns(); /* not active_ns: the call may have taken long */
 	conn_get(c);
 	counter_add(&sends, 1);
 	io_submit(&c->send);

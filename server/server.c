@@ -151,7 +151,7 @@ void server_call_ended(struct server_reactor *sr)
 static uint64_t sweep_period_ns(const struct server_reactor *sr)
 {
 	const struct server_limits *l = &server.config->limits;
-	return sr->stopping ? second_ns : min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, 10 * second_ns);
+	return sr->stopping ? second_ns : min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, second_ns);
 }
 
 static void sweep(struct timer *t)

@@ -599,6 +599,36 @@ Test(conn, memory_runs_out)
 	harness_end();
 }
 
+/* Records that are announced and not sent cannot keep the memory from the others for long. */
+Test(conn, memory_of_half_received_records)
+{
+	enum { HOGS = 40 };
+	uint8_t *args = malloc(sizeof(mem));
+	struct xdr results;
+	int hog[HOGS];
+	harness_init();
+	harness_config.reactors = 2;
+	harness_config.limits.memory_bytes_max = 16 << 20;
+	harness_begin();
+	size_t len = put_args(args, 100, 1 << 20);
+	call_encode(mem, sizeof(mem), 1, TEST_PUT, args, len);
+	for (unsigned i = 0; i < HOGS; i++) {
+		hog[i] = client_connect();
+		client_send(hog[i], mem, 5000);
+	}
+	while (counter_value("conn.waits_memory") == 0)
+		usleep(1000);
+	int fd = client_connect();
+	call_once(fd, TEST_PUT, args, len, mem, sizeof(mem), &results);
+	put_check(&results, args, true);
+	cr_assert_gt(counter_value("conn.closed_stuck"), 0);
+	close(fd);
+	for (unsigned i = 0; i < HOGS; i++)
+		close(hog[i]);
+	free(args);
+	harness_end();
+}
+
 Test(conn, timeouts)
 {
 	harness_init();
