@@ -461,6 +461,7 @@ static void open_file(void)
 	mc.size = stx.stx_size;
 	mc.mtime = (struct timespec){ stx.stx_mtime.tv_sec, stx.stx_mtime.tv_nsec };
 	mc.ctime = (struct timespec){ stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec };
+	w.export.max_file_bytes = INT64_MAX;
 	w.file.export = &w.export;
 	w.file.type = S_IFREG;
 	w.file.path_fd = w.file.buffered_fd = fd;
