@@ -135,11 +135,11 @@ static void fill_main(void *arg)
 }
 
 /* The next half-written dirty unit at or after *cursor; false: none. Zeros are given on the way. */
-static bool next_to_fill(struct mapping *m, uint64_t *cursor, uint64_t target)
+static bool next_to_fill(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit)
 {
 	struct folio *f;
 
-	for (f = mapping_first_locked(m, *cursor); f; f = mapping_next_locked(f)) {
+	for (f = mapping_first_locked(m, *cursor); f && f->start < limit; f = mapping_next_locked(f)) {
 		if (f->start < *cursor || f->run || !f->dirty_seq || f->dirty_seq > target)
 			continue;
 		if (f->start + f->len > m->size || !fill_is_needed_locked(m, f)) /* the tail unit needs none: run_write_tail() */
@@ -150,7 +150,7 @@ static bool next_to_fill(struct mapping *m, uint64_t *cursor, uint64_t target)
 	return false;
 }
 
-fiber_fn bool fill_round(struct mapping *m, uint64_t target)
+fiber_fn bool fill_round(struct mapping *m, uint64_t target, uint64_t limit)
 {
 	uint64_t cursor = 0;
 	bool any = false, found;
@@ -158,7 +158,7 @@ fiber_fn bool fill_round(struct mapping *m, uint64_t target)
 	do {
 		run_wait(m, cache_limits.runs_in_flight_max);
 		leaf_lock(&m->lock);
-		found = next_to_fill(m, &cursor, target);
+		found = next_to_fill(m, &cursor, target, limit);
 		int done = found ? fill_without_reading(m, cursor) : 1;
 		m->runs_in_flight += done < 1;
 		leaf_unlock(&m->lock);

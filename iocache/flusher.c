@@ -5,9 +5,15 @@
  * leaves at once, what arrives during a write or a sync forms the next round.
  *
  * Gathering. N writers that write, wait, and write again would fall into two groups of N/2, one written while the other's records are received: twice the flushes that
- * are needed. So a round that answered several stable WRITEs lets the next one wait until three quarters of all writers known have come again, for no longer than it lasted
- * itself and never above GATHER_NS_MAX. The last quarter is received while the others are written. A single writer, and UNSTABLE ones, never wait.
- * Measured with 32 writers of 47008 bytes on the tmpfs-backed disk: flushes per WRITE 0.131 without, 0.090 with it, at the same rate.
+ * are needed. So a round that answered several stable WRITEs lets the next one wait until all writers known have come again, for no longer than twice what it lasted itself
+ * and never above GATHER_NS_MAX. A single writer, and UNSTABLE ones, never wait. Measured with 32 writers of 47008 bytes on the tmpfs-backed disk: flushes per
+ * WRITE 0.131 without, 0.09 with it.
+ *
+ * Holding back. Where the file grows, a record that arrives before its left neighbours would be written by itself, past a hole, with both edges filled; and its writer,
+ * answered, would be even further ahead the next time. So a round of stable WRITEs leaves out what lies past the first hole beyond the end of the file on disk, if there
+ * is something before it: the neighbours come meanwhile, and the writer falls back in step. At most HOLD_BACK_MAX times for a WRITE, and not for HOLD_BACK_PAUSE rounds
+ * after one in which the hole stayed (writers with regions of their own). Simulated, 32 writers each 5 to 205 us after its answer: 0.94 device writes and 0.78 fills
+ * per WRITE without, 0.21 and 0.08 with it; 0.62 and 0.33 against 0.12 and 0.01 where they come back within 55 us.
  *
  * A plain round writes what is whole. A forced one (somebody waits for a sync, a half-written edge has waited long enough for its partner, memory is
  * short) also fills and writes what is half-written, and repeats until nothing is left that was staged up to its target.
@@ -22,9 +28,12 @@
 
 COUNTER_DEFINE(kicks, "cache.kicks");
 COUNTER_DEFINE(sync_writes, "write.stable");
+COUNTER_DEFINE(held_back, "cache.held_back");
 COUNTER_DEFINE(rounds, "cache.rounds");
 COUNTER_DEFINE(syncs, "write.syncs");
 COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
+
+enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8 };
 
 static const uint64_t GATHER_NS_MAX = 2000000;
 
@@ -34,6 +43,7 @@ enum kicker { HAS_REFERENCE, HAS_NONE };
 struct round {
 	uint64_t begun_ns;
 	uint64_t target;
+	uint64_t limit;            /* what lies from here on is held back; UINT64_MAX: nothing */
 	bool waited_for, forced;
 	enum mapping_sync_how how; /* the strongest that a waiter wants */
 };
@@ -115,8 +125,8 @@ static void run_main(void *arg)
 	run_write(arg);
 }
 
-/* Write all whole units staged up to target. True: there were any. */
-static bool write_runs(struct mapping *m, uint64_t target)
+/* Write all whole units staged up to target below `limit`. True: there were any. */
+static bool write_runs(struct mapping *m, uint64_t target, uint64_t limit)
 {
 	uint64_t cursor = 0;
 	bool any = false;
@@ -125,7 +135,7 @@ static bool write_runs(struct mapping *m, uint64_t target)
 	for (;;) {
 		run_wait(m, cache_limits.runs_in_flight_max);
 		leaf_lock(&m->lock);
-		r = run_collect_locked(m, &cursor, target);
+		r = run_collect_locked(m, &cursor, target, limit);
 		leaf_unlock(&m->lock);
 		if (!r)
 			break;
@@ -146,10 +156,64 @@ static void round_write(struct mapping *m, const struct round *r)
 	bool again;
 
 	do {
-		again = r->forced && fill_round(m, r->target);
-		again |= write_runs(m, r->target);
-		again |= r->forced && run_write_tail(m, r->target);
+		again = r->forced && fill_round(m, r->target, r->limit);
+		again |= write_runs(m, r->target, r->limit);
+		again |= r->forced && r->limit == UINT64_MAX && run_write_tail(m, r->target);
 	} while (again && r->forced);
+}
+
+/* Where what is dirty ceases to continue the file on disk: the first unit past a hole beyond its end. UINT64_MAX: nowhere. */
+static uint64_t first_hole_locked(struct mapping *m)
+{
+	uint64_t known = m->disk_size;
+	struct byterange gap;
+
+	for (struct folio *f = mapping_first_locked(m, known); f; f = mapping_next_locked(f)) {
+		if (f->start > known)
+			return f->start;
+		if (f->adopted || !byteset_gap(&f->valid, (uint32_t)(known - min_u64(known, f->start)), f->len, &gap)) {
+			known = max_u64(known, folio_end(f));
+			continue;
+		}
+		/* The hole begins in this unit: it goes, for the bytes before it, and all that follows stays. */
+		return mapping_next_locked(f) ? folio_end(f) : UINT64_MAX;
+	}
+	return UINT64_MAX;
+}
+
+/* May what lies from `limit` on wait for another round? Some WRITE must be answered by this one, and nobody be held back for ever. */
+static bool can_hold_back_locked(struct mapping *m, uint64_t limit)
+{
+	struct mapping_waiter *w;
+	bool some = false;
+
+	TAILQ_FOREACH(w, &m->waiters, link) {
+		if (w->end <= limit)
+			some = true;
+		else if (w->end == UINT64_MAX || w->held_back >= HOLD_BACK_MAX)
+			return false;
+	}
+	return some;
+}
+
+static uint64_t hold_back_locked(struct mapping *m)
+{
+	uint64_t limit = UINT64_MAX, hole = first_hole_locked(m);
+	struct mapping_waiter *w;
+
+	if (m->held_back_from != UINT64_MAX && hole <= m->held_back_from)
+		m->hold_back_pause = HOLD_BACK_PAUSE; /* it was for nothing */
+	else if (m->hold_back_pause)
+		m->hold_back_pause--;
+	if (hole != UINT64_MAX && !m->hold_back_pause && can_hold_back_locked(m, hole))
+		limit = hole;
+	m->held_back_from = limit;
+	if (limit == UINT64_MAX)
+		return limit;
+	counter_add(&held_back, 1);
+	TAILQ_FOREACH(w, &m->waiters, link)
+		w->held_back += w->end > limit;
+	return limit;
 }
 
 /* What to do now; false: nothing, and the flusher has ended as far as others can see. *release: the owner's reference is to be put. */
@@ -162,6 +226,7 @@ static bool round_begin(struct mapping *m, struct round *r, bool *release)
 	r->forced = m->force || r->waited_for;
 	TAILQ_FOREACH(w, &m->waiters, link)
 		r->how = w->how > r->how ? w->how : r->how;
+	r->limit = r->waited_for ? hold_back_locked(m) : UINT64_MAX;
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	m->flushed_seq = m->round_target = r->target;
 	m->force = false;
@@ -184,7 +249,7 @@ static void expect_writers_locked(struct mapping *m, const struct round *r, unsi
 	uint64_t now = clock_mono_ns();
 
 	m->expected = answered > 1 ? answered + m->waiting : 0;
-	m->gather_until_ns = now + min_u64(now - r->begun_ns, GATHER_NS_MAX);
+	m->gather_until_ns = now + min_u64((now - r->begun_ns) * 2, GATHER_NS_MAX);
 }
 
 static void round_end(struct mapping *m, const struct round *r)
@@ -198,7 +263,7 @@ static void round_end(struct mapping *m, const struct round *r)
 	else if (!m->deferred_since_ns)
 		m->deferred_since_ns = clock_mono_ns();
 	TAILQ_FOREACH_SAFE(w, &m->waiters, link, next) {
-		if (!r->waited_for || w->seq > r->target || w->how > r->how)
+		if (!r->waited_for || w->seq > r->target || w->how > r->how || w->end > r->limit)
 			continue;
 		TAILQ_REMOVE(&m->waiters, w, link);
 		m->waiting--;
@@ -208,6 +273,8 @@ static void round_end(struct mapping *m, const struct round *r)
 			fiber_unpark(w->fiber);
 	}
 	expect_writers_locked(m, r, answered);
+	if (r->limit != UINT64_MAX)
+		m->flushed_seq = r->target - 1; /* what was held back is still to go, also where nobody waits for it */
 	if (!m->dirty_bytes)
 		m->stalled_since_ns = 0;
 	if (m->stalled_since_ns) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */

@@ -74,6 +74,7 @@ struct mapping_waiter {
 	struct fiber *fiber;
 	uint64_t start, end, seq;
 	enum mapping_sync_how how;
+	unsigned held_back; /* rounds that left it out */
 	int error;
 	bool done;
 };

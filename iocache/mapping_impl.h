@@ -55,6 +55,8 @@ struct mapping {
 	unsigned waiting;                 /* length of `waiters` */
 	unsigned expected;                /* stable WRITEs that the last round answered and that have not come again */
 	uint64_t gather_until_ns;
+	uint64_t held_back_from;          /* the last round left out what lies from here on; UINT64_MAX: nothing */
+	unsigned hold_back_pause;         /* rounds until holding back is tried again, after it was of no use */
 	bool flusher_running;
 	uint64_t flushed_seq;             /* stage_seq when the last round began */
 	bool force;                       /* the next round writes half-written units too */
@@ -113,8 +115,8 @@ noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t sta
 fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);
 /* Can be written as it is: every byte below the end of file is known. */
 noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f);
-/* Fill all half-written dirty units staged up to target, side by side. True: there were any. */
-fiber_fn bool fill_round(struct mapping *m, uint64_t target);
+/* Fill all half-written dirty units staged up to target, below byte `limit`, side by side. True: there were any. */
+fiber_fn bool fill_round(struct mapping *m, uint64_t target, uint64_t limit);
 
 /* run.c */
 struct run {
@@ -127,8 +129,8 @@ struct run {
 	struct buf **hold;
 };
 
-/* The next run at or after *cursor of units staged up to target; NULL: none. Moves the cursor. Marks its folios as under way. */
-noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target);
+/* The next run at or after *cursor and below `limit` of units staged up to target; NULL: none. Moves the cursor. Marks its folios as under way. */
+noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit);
 /* Write, account, free. */
 fiber_fn void run_write(struct run *r);
 /* The unit with the logical end of file in it, if dirty with a number up to target: its dirty bytes through the page cache. True: it was. */

@@ -55,13 +55,13 @@ static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint6
 }
 
 /* How many folios from `first` on are contiguous and can go together. */
-static unsigned count_stretch(struct mapping *m, struct folio *first, uint64_t target)
+static unsigned count_stretch(struct mapping *m, struct folio *first, uint64_t target, uint64_t limit)
 {
 	uint64_t end = first->start;
 	unsigned n = 0;
 
 	for (struct folio *f = first; f && n < RUN_IOV_MAX; f = mapping_next_locked(f), n++) {
-		if (f->start != end || !can_go(m, f, target))
+		if (f->start != end || f->start >= limit || !can_go(m, f, target))
 			break;
 		if (n && folio_end(f) - first->start > cache_limits.run_bytes_max)
 			break;
@@ -81,14 +81,14 @@ static struct run *run_alloc(struct mapping *m, unsigned count)
 	return r;
 }
 
-noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target)
+noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit)
 {
 	struct folio *f = first_that_can_go(m, *cursor, target);
 	struct run *r;
 
-	if (!f)
+	if (!f || f->start >= limit)
 		return NULL;
-	r = run_alloc(m, count_stretch(m, f, target));
+	r = run_alloc(m, count_stretch(m, f, target, limit));
 	r->start = r->end = f->start;
 	for (unsigned i = 0; i < r->count; i++, f = mapping_next_locked(f)) {
 		r->iov[i] = (struct iovec){ .iov_base = f->data, .iov_len = f->len };

@@ -255,6 +255,47 @@ Test(mapping, interleaved_records_47008_unstable) { run(interleaved_47008_unstab
 Test(mapping, interleaved_records_6000_file_sync) { run(interleaved_6000_stable); }
 Test(mapping, interleaved_records_6000_unstable) { run(interleaved_6000_unstable); }
 
+/* A record that is ahead of its left neighbour is held back until that has come, and both leave as one run. */
+static void held_back(void)
+{
+	struct job job[4];
+
+	for (unsigned i = 0; i < 3; i++)
+		job[i] = (struct job){ .offset = (uint64_t[]){ 0, 2, 3 }[i] * 5000, .len = 5000, .value = (uint8_t)(1 + i) };
+	job[3] = (struct job){ .offset = 5000, .len = 5000, .value = 9 };
+	running = 4;
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(fiber_spawn(job_main, &job[i], "writer"), 0);
+	while (running == 4) /* the first is answered */
+		fiber_sleep_ns(1000);
+	cr_assert_eq(running, 3);
+	cr_assert_eq(fiber_spawn(job_main, &job[3], "writer"), 0);
+	while (running)
+		fiber_sleep_ns(10000);
+	cr_assert_geq(counter_value("cache.held_back"), 1);
+	cr_assert_eq(counter_value("cache.fills.read"), 0);
+	cr_assert_leq(sim_stats().fsyncs, 3);
+	expect_disk(0, 5000, 1);
+	expect_disk(5000, 5000, 9);
+	expect_disk(10000, 5000, 2);
+	expect_disk(15000, 5000, 3);
+}
+
+Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); }
+
+/* A writer with a region of its own, far past the end, is answered all the same. */
+static void not_for_ever(void)
+{
+	struct job job[2] = { { .offset = 0, .len = UNIT, .value = 1 }, { .offset = 100 * UNIT, .len = 2 * UNIT, .value = 2 } };
+
+	run_jobs(job, 2);
+	cr_assert_eq(job[1].error, 0);
+	expect_disk(100 * UNIT, 2 * UNIT, 2);
+	expect_disk(UNIT, 99 * UNIT, 0);
+}
+
+Test(mapping, holding_back_ends) { run(not_for_ever); }
+
 /* ---- 2.2 - 2.5: edges ---- */
 
 static void half_is_kept(void)
