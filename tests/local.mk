@@ -7,7 +7,11 @@ AM_TESTS_ENVIRONMENT = \
 	export CC='$(CC)' CPPFLAGS='-I$(abs_builddir)'; \
 	export ASAN_OPTIONS=abort_on_error=0:detect_stack_use_after_return=0; \
 	export UBSAN_OPTIONS=print_stacktrace=1; \
-	export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=0;
+	export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=0; \
+	$(SANITIZED_ENVIRONMENT)
+if SANITIZED
+SANITIZED_ENVIRONMENT = export DATA_SIM_SEEDS=100;
+endif
 LOG_COMPILER = $(srcdir)/tests/run-test
 
 if TSAN

@@ -27,6 +27,12 @@ enum { READY_TIMEOUT_S = 60, STOP_TIMEOUT_S = 60, ARGS_MAX = 64 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;	/* ready_line is set, or standard error has ended */
 
+/* What text() gave out: kept, and kept in reach of the leak checker. */
+static struct text {
+	struct text *next;
+	char *s;
+} *texts;
+
 static char work[256];
 static pid_t work_owner;
 
@@ -73,14 +79,16 @@ const char *work_dir(void)
 
 const char *text(const char *fmt, ...)
 {
+	struct text *t = malloc(sizeof(*t));
 	va_list args;
-	char *s;
 
 	va_start(args, fmt);
-	if (vasprintf(&s, fmt, args) < 0)
+	if (!t || vasprintf(&t->s, fmt, args) < 0)
 		abort();
 	va_end(args);
-	return s;
+	t->next = texts;
+	texts = t;
+	return t->s;
 }
 
 const char *work_subdir(const char *parent, const char *name, mode_t mode)

@@ -235,6 +235,71 @@ static void test_exclusive_again(void)
 	CHECK_EQ(nfs3_create_exclusive(c, &dir, "f", 0x1111777766665555u, NULL), NFS3ERR_EXIST);
 }
 
+/* SIGHUP is not answered: ask until the server has read the file. */
+static int mnt_after_reload(struct client *client, const char *path, int want)
+{
+	int i, r = -1;
+
+	for (i = 0; i < 5000 && r != want; i++)
+		r = mount3_mnt(client, path, NULL);
+	return r;
+}
+
+static void reload(struct daemon *d, const char *file, const char *lines)
+{
+	put_file(file, lines, strlen(lines), 0644);
+	kill(d->pid, SIGHUP);
+}
+
+/* The exports of a file change under a running server; calls go on under the new ones, and a bad file changes nothing. */
+static void test_reload(void)
+{
+	const char *a = work_subdir(work_dir(), "a", 0777), *b = work_subdir(work_dir(), "b", 0777), *file = text("%s/exports", work_dir());
+	struct daemon d = { .extra = { "--exports", file } };
+	struct client rc;
+	struct fh root;
+
+	put_file(file, "", 0, 0644);
+	reload(&fx.daemon, file, text("# a comment\n%s *(ro,insecure)\n", a));	/* nothing to the other server */
+	CHECK_EQ(daemon_start(&d), 0);
+	client_open(&rc, d.port);
+	CHECK_EQ(mount3_mnt(&rc, a, &root), MNT3_OK);
+	CHECK_EQ(nfs3_make(&rc, &root, "f", NULL), NFS3ERR_ROFS);
+	reload(&d, file, text("%s 127.0.0.0/8(rw,insecure,no_root_squash) \\\n  *(ro)\n%s 10.1.2.3(rw)\n", a, b));
+	CHECK(mnt_after_reload(&rc, b, MNT3ERR_ACCES) == MNT3ERR_ACCES);
+	CHECK_EQ(nfs3_make(&rc, &root, "f", NULL), NFS3_OK);
+	reload(&d, file, text("%s *(rw,no-such-option)\n", b));
+	reload(&d, file, text("%s *(rw,insecure)\n", b));
+	CHECK_EQ(mnt_after_reload(&rc, b, MNT3_OK), MNT3_OK);
+	CHECK_EQ(nfs3_getattr(&rc, &root, NULL), NFS3ERR_STALE);
+	reload(&d, file, text("%s *(rw,no-such-option)\n", a));
+	CHECK_EQ(mount3_mnt(&rc, b, NULL), MNT3_OK);
+	client_close(&rc);
+	CHECK_EQ(daemon_stop(&d), 0);
+}
+
+/* A configuration file serves too, and what is wrong in one is named with its line. */
+static void test_config_file(void)
+{
+	const char *dir = work_subdir(work_dir(), "configured", 0777), *file = text("%s/conf", work_dir());
+	const char *good = text("[server]\nreactors = 1\n[exports]\nexport = %s(rw,insecure)\n", dir), *bad = "[server]\nport = 2049\nprot = 1\n";
+	const char *args[] = { "--foreground", "--config", file, "--state-dir", work_dir(), NULL };
+	struct daemon d = { .extra = { "--config", file } };
+	struct client cc;
+	struct fh root;
+	char out[8192];
+
+	put_file(file, good, strlen(good), 0644);
+	CHECK_EQ(daemon_start(&d), 0);
+	client_open(&cc, d.port);
+	CHECK_EQ(mount3_mnt(&cc, dir, &root), MNT3_OK);
+	client_close(&cc);
+	CHECK_EQ(daemon_stop(&d), 0);
+	put_file(file, bad, strlen(bad), 0644);
+	CHECK(WEXITSTATUS(daemon_run(args, out, sizeof(out))) != 0);
+	CHECK(strstr(out, text("%s:3", file)) != NULL, ": %s", out);
+}
+
 static void test_command_line(void)
 {
 	const char *version[] = { "--version", NULL }, *help[] = { "--help", NULL }, *wrong[] = { "--no-such-option", NULL };
@@ -259,6 +324,8 @@ static const struct tap_test tests[] = {
 	{ "handles_survive", test_handles_survive },
 	{ "other_state", test_other_state },
 	{ "exclusive_again", test_exclusive_again },
+	{ "reload", test_reload },
+	{ "config_file", test_config_file },
 	{ "command_line", test_command_line },
 	{ "clean_stop", test_clean_stop },
 };
