@@ -6,7 +6,7 @@
  * COMMITs, the file itself as a local process reads it must be the model's. A truncate is a batch of its own, and so is a
  * READ near the end of a file, whose right answer depends on the order of its neighbours.
  *
- * Without arguments: seeds 1 to 4 on each lab file system. E2E_MODEL_SECONDS=N goes on with further seeds for N seconds on
+ * Without arguments: seeds 1 to 4 on each lab file system (E2E_MODEL_SEEDS=N: 1 to N). E2E_MODEL_SECONDS=N goes on with further seeds for N seconds on
  * each; E2E_MODEL_SEED=N replays one.
  */
 #include <stdlib.h>
@@ -304,13 +304,13 @@ static long setting(const char *name)
 static void run_seeds(const char *dir, const struct fh *root)
 {
 	time_t end = time(NULL) + setting("E2E_MODEL_SECONDS");
-	uint64_t seed = (uint64_t)setting("E2E_MODEL_SEED");
+	uint64_t seed = (uint64_t)setting("E2E_MODEL_SEED"), seeds = (uint64_t)setting("E2E_MODEL_SEEDS");
 
 	if (seed) {
 		run_seed(seed, dir, root);
 		return;
 	}
-	for (seed = 1; (seed <= SEEDS || time(NULL) < end) && !tap_failures(); seed++)
+	for (seed = 1; (seed <= (seeds ? seeds : SEEDS) || time(NULL) < end) && !tap_failures(); seed++)
 		run_seed(seed, dir, root);
 }
 
