@@ -22,6 +22,7 @@ struct pool_job {
 	void (*fn)(void *arg);
 	void *arg;
 	const struct cred *cred;        /* NULL: the server's own */
+	struct pool_lane *lane;         /* or NULL; a backend that runs one job at a time need not look */
 	void (*done)(struct pool_job *job); /* on the submitting reactor's loop */
 	struct reactor *home;
 	struct reactor_post post;       /* the pool's: carries the job home */

@@ -1,9 +1,14 @@
 /*
  * runtime/pool.c - the blocking pool.
  *
- * Jobs stand in one queue under one leaf lock; idle workers wait on a pthread condition. A worker remembers which identity it has taken on and changes
- * it only when a job wants another. Fibers count themselves in before they queue a job: beyond threads + queue_max they wait in line. What backends
- * queue by themselves (operations that the ring lacks) is not held up, it is bounded by the operations in flight.
+ * Jobs stand in one queue under one leaf lock; idle workers wait on a pthread condition. At most one worker is on its way from sleep to the queue: who gets
+ * there and leaves something wakes the next, so short jobs are done by few awake ones, and long ones still find all. A worker remembers which identity it
+ * has taken on and changes it only when a job wants another. Fibers count themselves in before they queue a job: beyond threads + queue_max they wait in
+ * line. What backends queue by themselves (operations that the ring lacks) is not held up, it is bounded by the operations in flight.
+ *
+ * Of a lane one job at most stands in the queue or runs; the others wait in the lane and are taken along with it. What came meanwhile goes to the
+ * end of the queue, so that a busy lane does not keep a worker from the others. Its finished jobs are held back until the lane's turn is over, for HOLD_NS
+ * at most between two jobs: they are mostly answered together. The last one goes home after the lane was left, for with it the lane may go.
  *
  * A process without the right to change identities (not root) runs every job as itself; it says so once.
  */
@@ -11,18 +16,22 @@
 
 #include <linux/capability.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/backend.h"
 #include "runtime/backend_real.h"
+#include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/cred.h"
 #include "runtime/fiber.h"
 #include "runtime/internal.h"
 #include "runtime/log.h"
 #include "runtime/sync.h"
+
+enum { HOLD_NS = 200000 };
 
 COUNTER_DEFINE(pool_jobs, "runtime.pool.jobs");
 COUNTER_DEFINE(pool_identities, "runtime.pool.identity_changes");
@@ -37,9 +46,13 @@ static struct {
 	struct leaf_lock lock;
 	pthread_cond_t work;
 	struct pool_job *first, **last;
+	unsigned idle;        /* workers that wait for work */
+	bool waking;          /* one of them was signalled and has not come yet */
 	bool stopping;
-	unsigned calls, calls_max;
 	struct fiber_cond room;
+	/* atomic: fibers with a job, and those that wait for room: store one, then load the other */
+	_Atomic unsigned calls, waiting;
+	unsigned calls_max;   /* immutable as the threads */
 } pool = {
 	.lock = LEAF_LOCK_INIT,
 	.work = PTHREAD_COND_INITIALIZER,
@@ -65,22 +78,92 @@ static void become(struct cred *now, const struct cred *wanted)
 	counter_add(&pool_identities, 1);
 }
 
-/* The next job, or NULL at the end. */
-static struct pool_job *take_job(void)
+/* True: the caller signals, when it has let go of the lock. */
+static bool must_wake_locked(void)
+{
+	if (!pool.first || !pool.idle || pool.waking)
+		return false;
+	pool.waking = true;
+	return true;
+}
+
+static void append_locked(struct pool_job *job)
+{
+	job->next = NULL;
+	*pool.last = job;
+	pool.last = &job->next;
+}
+
+static void enqueue_locked(struct pool_job *job)
+{
+	struct pool_lane *lane = job->lane;
+
+	if (!lane || !lane->busy) {
+		append_locked(job);
+		if (lane)
+			lane->busy = true;
+		return;
+	}
+	job->next = NULL;
+	if (lane->first)
+		lane->last->next = job;
+	else
+		lane->first = job;
+	lane->last = job;
+}
+
+/* The first job, with what waits in its lane behind it; NULL: none. */
+static struct pool_job *dequeue_locked(void)
+{
+	struct pool_job *job = pool.first;
+
+	if (!job)
+		return NULL;
+	pool.first = job->next;
+	if (!pool.first)
+		pool.last = &pool.first;
+	job->next = NULL;
+	if (job->lane) {
+		job->next = job->lane->first;
+		job->lane->first = NULL;
+	}
+	return job;
+}
+
+/* The next jobs, or NULL at the end. */
+static struct pool_job *take_jobs(void)
+{
+	struct pool_job *jobs;
+	bool wake;
+
+	leaf_lock(&pool.lock);
+	while (!pool.first && !pool.stopping) {
+		pool.idle++;
+		pthread_cond_wait(&pool.work, &pool.lock.mutex);
+		pool.idle--;
+		pool.waking = false;
+	}
+	jobs = dequeue_locked();
+	wake = must_wake_locked();
+	leaf_unlock(&pool.lock);
+	if (wake)
+		pthread_cond_signal(&pool.work);
+	return jobs;
+}
+
+/* Those who came to the lane meanwhile get a turn of their own. */
+static void leave_lane(struct pool_lane *lane)
 {
 	struct pool_job *job;
 
 	leaf_lock(&pool.lock);
-	while (!pool.first && !pool.stopping)
-		pthread_cond_wait(&pool.work, &pool.lock.mutex);
-	job = pool.first;
+	job = lane->first;
+	lane->busy = job;
 	if (job) {
-		pool.first = job->next;
-		if (!pool.first)
-			pool.last = &pool.first;
+		lane->first = job->next;
+		append_locked(job);
 	}
 	leaf_unlock(&pool.lock);
-	return job;
 }
 
 static void job_is_home(struct reactor_post *post)
@@ -90,35 +173,123 @@ static void job_is_home(struct reactor_post *post)
 	job->done(job);
 }
 
+/* Jobs that are finished, in order. */
+struct held {
+	struct pool_job *first, **last;
+	uint64_t since_ns;
+};
+
+static void send_home(struct held *held)
+{
+	struct pool_job *job, *next;
+
+	for (job = held->first; job; job = next) {
+		next = job->next; /* the job is gone once it is pushed */
+		reactor_push(job->home, &job->post);
+	}
+	held->first = NULL;
+	held->last = &held->first;
+}
+
+static void hold(struct held *held, struct pool_job *job)
+{
+	if (!held->first)
+		held->since_ns = clock_mono_ns();
+	job->next = NULL;
+	*held->last = job;
+	held->last = &job->next;
+}
+
+static void run_job(struct pool_job *job, struct cred *now)
+{
+	become(now, job->cred);
+	job->fn(job->arg);
+	counter_add(&pool_jobs, 1);
+}
+
+static void run_lane(struct pool_job *job, struct cred *now)
+{
+	struct held held = { .last = &held.first };
+	struct pool_lane *lane = job->lane;
+	struct pool_job *next;
+
+	for (; job; job = next) {
+		next = job->next;
+		run_job(job, now);
+		hold(&held, job);
+		if (next && clock_mono_ns() - held.since_ns > HOLD_NS)
+			send_home(&held);
+	}
+	leave_lane(lane);
+	send_home(&held);
+}
+
 static void *worker(void *arg)
 {
 	struct cred now = pool.own;
-	struct pool_job *job;
+	struct pool_job *jobs;
 
-	while ((job = take_job())) {
-		become(&now, job->cred);
-		job->fn(job->arg);
-		counter_add(&pool_jobs, 1);
-		reactor_push(job->home, &job->post);
-	}
+	while ((jobs = take_jobs()))
+		if (jobs->lane) {
+			run_lane(jobs, &now);
+		} else {
+			run_job(jobs, &now);
+			reactor_push(jobs->home, &jobs->post);
+		}
 	return NULL;
+}
+
+/* The reactor's side. */
+
+/* What this thread's fibers asked for since its last batch end. */
+static __thread struct {
+	struct reactor_hook hook;
+	struct pool_job *first, *last;
+} batch;
+
+static void hand_over(struct pool_job *job)
+{
+	struct pool_job *next;
+	bool wake;
+
+	leaf_lock(&pool.lock);
+	for (; job; job = next) {
+		next = job->next;
+		enqueue_locked(job);
+	}
+	wake = must_wake_locked();
+	leaf_unlock(&pool.lock);
+	if (wake)
+		pthread_cond_signal(&pool.work);
+}
+
+static void batch_end(struct reactor_hook *hook)
+{
+	struct pool_job *jobs = batch.first;
+
+	batch.first = NULL;
+	hand_over(jobs);
 }
 
 void pool_enqueue(struct pool_job *job)
 {
 	job->next = NULL;
 	job->post.fn = job_is_home;
-	leaf_lock(&pool.lock);
-	*pool.last = job;
-	pool.last = &job->next;
-	pthread_cond_signal(&pool.work);
-	leaf_unlock(&pool.lock);
+	hand_over(job);
 }
 
 void pool_submit_to_threads(struct reactor *r, struct pool_job *job)
 {
 	job->home = r;
-	pool_enqueue(job);
+	job->next = NULL;
+	job->post.fn = job_is_home;
+	if (batch.first)
+		batch.last->next = job;
+	else
+		batch.first = job;
+	batch.last = job;
+	batch.hook.fn = batch_end;
+	reactor_at_batch_end(&batch.hook);
 }
 
 /* The fiber's side. */
@@ -133,28 +304,44 @@ static void call_done(struct pool_job *job)
 	fiber_unpark(container_of(job, struct pool_call, job)->fiber);
 }
 
+static bool try_count_in(void)
+{
+	unsigned calls = atomic_load(&pool.calls);
+
+	do
+		if (calls >= pool.calls_max)
+			return false;
+	while (!atomic_compare_exchange_weak(&pool.calls, &calls, calls + 1));
+	return true;
+}
+
 static void count_in(void)
 {
+	if (try_count_in())
+		return;
 	leaf_lock(&pool.lock);
-	while (pool.calls >= pool.calls_max)
+	atomic_fetch_add(&pool.waiting, 1);
+	while (!try_count_in())
 		fiber_cond_wait(&pool.room, &pool.lock, "pool is full");
-	pool.calls++;
+	atomic_fetch_sub(&pool.waiting, 1);
 	leaf_unlock(&pool.lock);
 }
 
 static void count_out(void)
 {
+	atomic_fetch_sub(&pool.calls, 1);
+	if (!atomic_load(&pool.waiting))
+		return;
 	leaf_lock(&pool.lock);
-	pool.calls--;
 	fiber_cond_signal_locked(&pool.room);
 	leaf_unlock(&pool.lock);
 }
 
-void pool_run(pool_main *fn, void *arg, const struct cred *cred)
+void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
 {
 	struct reactor *r = reactor_self();
 	struct pool_call call = {
-		.job = { .fn = fn, .arg = arg, .cred = cred, .done = call_done, .home = r },
+		.job = { .fn = fn, .arg = arg, .cred = cred, .lane = lane, .done = call_done, .home = r },
 		.fiber = fiber_self(),
 	};
 
@@ -163,6 +350,11 @@ void pool_run(pool_main *fn, void *arg, const struct cred *cred)
 	backend->pool_submit(r, &call.job);
 	fiber_park("pool", arg);
 	count_out();
+}
+
+void pool_run(pool_main *fn, void *arg, const struct cred *cred)
+{
+	pool_run_in(NULL, fn, arg, cred);
 }
 
 /* Start and end. */

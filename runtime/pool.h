@@ -4,6 +4,10 @@
  * A call makes at most one trip: one function that does all its syscalls. The worker takes on the job's identity first (fsuid, fsgid, groups;
  * capabilities follow the fsuid rule of the kernel) and keeps it cached until a job asks for another. Jobs beyond the queue bound wait on the
  * fiber's side. The simulated backend runs the function on the reactor at a time drawn from the seed.
+ *
+ * What a reactor's fibers ask for in one turn is handed over together at its end, and one worker is woken for all of it; that one wakes the next if there is
+ * more. Jobs that would only stand in each other's way (changes of one directory) share a lane: one worker runs those that wait there one after the
+ * other, each under its own identity, and sends them home together.
  */
 #ifndef RUNTIME_POOL_H
 #define RUNTIME_POOL_H
@@ -11,11 +15,22 @@
 #include "runtime/base.h"
 
 struct cred;
+struct pool_job;
 
 typedef void pool_main(void *arg);
 
 /* Run fn(arg) on a pool thread under `cred` (NULL: the server's own) and wait for it. fn must not touch fibers or fiber locks. */
 fiber_fn void pool_run(pool_main *fn, void *arg, const struct cred *cred);
+
+/* All zeroes to begin with. The fibers whose jobs are in it keep it alive. */
+struct pool_lane {
+	/* protected by the pool's lock */
+	struct pool_job *first, *last; /* wait for the one that is queued or runs */
+	bool busy;
+};
+
+/* As pool_run(), never at once with another job of this lane. */
+fiber_fn void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred);
 
 /* Threads and jobs bound; called once before the first reactor starts. 0 or -errno. */
 int pool_init(unsigned threads, unsigned queue_max);

@@ -109,6 +109,7 @@ noyield_fn void export_put(struct export *e)
 		close(e->root_fd);
 	if (e->mount_fd >= 0)
 		close(e->mount_fd);
+	leaf_lock_fini(&e->sync_lock);
 	free(e->path);
 	free(e);
 }
@@ -132,6 +133,8 @@ static struct export *export_new(const char *path)
 	e->path = strdup(path);
 	ASSERT(e->path);
 	e->root_fd = e->mount_fd = -1;
+	leaf_lock_init(&e->sync_lock);
+	TAILQ_INIT(&e->sync_waiting);
 	e->refs = 1;
 	return e;
 }

@@ -13,8 +13,10 @@
 #ifndef VFS_EXPORT_H
 #define VFS_EXPORT_H
 
+#include <bsd/sys/queue.h>
 #include <sys/socket.h>
 
+#include "runtime/sync.h"
 #include "vfs/types.h"
 
 struct export_table;
@@ -58,6 +60,13 @@ struct export {
 	int root_fd;        /* O_PATH, as found by path: keeps the file system from being unmounted */
 	int mount_fd;       /* O_RDONLY, for open_by_handle_at: on a private copy of the mount, where nothing is mounted on top */
 	struct vfs_fh root_fh;
+	/* atomic: goes on before and after each change of metadata, so that it can be told which were over before another began (vfs/ns_sync.c) */
+	_Atomic uint64_t change_clock;
+	/* protected by sync_lock: changes that wait for the next sync */
+	struct leaf_lock sync_lock;
+	TAILQ_HEAD(ns_sync_list, ns_sync) sync_waiting;
+	bool sync_running;
+	uint64_t sync_round;
 	/* atomic: that files have no direct I/O here was logged */
 	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */

@@ -104,7 +104,7 @@ static struct vfs_file *file_new(const struct vfs_fh *fh, struct export *export)
 	file->fh = *fh;
 	file->export = export_get(export);
 	file->local_fs = export->local_fs;
-	file->path_fd = file->direct_fd = file->buffered_fd = -1;
+	file->path_fd = file->sync_fd = file->direct_fd = file->buffered_fd = -1;
 	pthread_mutex_init(&file->dir_mutex, NULL);
 	fiber_mutex_init(&file->setattr_mutex);
 	fiber_mutex_init(&file->open_mutex);
@@ -123,6 +123,7 @@ static void file_close(struct vfs_file *file)
 {
 	close_if_open(file->direct_fd);
 	close_if_open(file->buffered_fd);
+	close_if_open(file->sync_fd);
 	close_if_open(file->path_fd);
 	export_put(file->export);
 }

@@ -11,6 +11,7 @@
 
 #include <bsd/sys/queue.h>
 
+#include "runtime/pool.h"
 #include "runtime/sync.h"
 #include "vfs/types.h"
 
@@ -28,6 +29,11 @@ struct vfs_file {
 
 	/* directories, pool threads only: makes a change and the attributes before and after it one (wcc); two are taken in order of address */
 	pthread_mutex_t dir_mutex;
+	/* directories: changes queue here, so that pool threads do not queue at the mutex */
+	struct pool_lane lane;
+	/* directories, the sync job of the export only (one at a time): for fsync, or -1; the last round that synced it */
+	int sync_fd;
+	uint64_t synced_round;
 	/* one SETATTR at a time: ctime guard, change and attributes belong together; taken before open_mutex */
 	struct fiber_mutex setattr_mutex;
 	/* atomic: changes of data or size by this server: begun ones above bit 32, running ones below; so SETATTR knows whether its wcc is its own */

@@ -7,7 +7,7 @@ libvfs_a_SOURCES = \
 	vfs/export.c vfs/export.h vfs/export_match.c vfs/export_parse.c vfs/export_table.h \
 	vfs/fh.c vfs/fh.h \
 	vfs/file.c vfs/file.h \
-	vfs/ns.h vfs/ns_create.c vfs/ns_fsinfo.c vfs/ns_job.c vfs/ns_job.h vfs/ns_lookup.c vfs/ns_readdir.c vfs/ns_remove.c \
+	vfs/ns.h vfs/ns_create.c vfs/ns_fsinfo.c vfs/ns_job.c vfs/ns_job.h vfs/ns_lookup.c vfs/ns_readdir.c vfs/ns_remove.c vfs/ns_sync.c \
 	vfs/setattr.c \
 	vfs/siphash.c vfs/siphash.h \
 	vfs/types.h
@@ -39,3 +39,7 @@ check_PROGRAMS += tests/unit/ns_test
 TESTS += tests/unit/ns_test
 tests_unit_ns_test_SOURCES = tests/unit/ns_test.c $(VFS_TEST_HARNESS)
 tests_unit_ns_test_LDADD = $(VFS_TEST_LIBS)
+check_PROGRAMS += tests/unit/ns_sync_test
+TESTS += tests/unit/ns_sync_test
+tests_unit_ns_sync_test_SOURCES = tests/unit/ns_sync_test.c $(VFS_TEST_HARNESS)
+tests_unit_ns_sync_test_LDADD = $(VFS_TEST_LIBS)

@@ -2,7 +2,8 @@
  * vfs/ns_create.c - CREATE, MKDIR, SYMLINK, MKNOD.
  *
  * The object is made with its mode (the process's umask is 0, so that default ACLs and modes count as the client sent them); owner and times follow, then the
- * handle and attributes are taken, all inside dir_mutex; the sync comes after it. EXCLUSIVE keeps the client's verifier in the new file's times, seconds only and
+ * handle and attributes are taken, all inside dir_mutex; the sync comes after it (XFS gives an inherited ACL in a transaction of its own, so the new object
+ * itself is what changed last). EXCLUSIVE keeps the client's verifier in the new file's times, seconds only and
  * 31 bits each, which every file system can store; a retry finds it there, also after a restart.
  *
  * An UNCHECKED create of a file that exists changes nothing but its size, and that goes through SETATTR's way: permission, mapping, durability.
@@ -13,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "runtime/io.h"
 #include "runtime/pool.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
@@ -29,9 +31,10 @@ struct create_job {
 	const struct vfs_sattr *sattr;
 	const uint8_t *verf;
 	int err;
-	int fd;              /* until synced */
+	int fd;
 	bool existed;
 	struct ns_found found;
+	struct ns_sync sync;
 };
 
 /* The verifier as times: atime, mtime. */
@@ -92,33 +95,34 @@ static int create_in_directory(struct create_job *j)
 }
 
 /* The new file was the last to change. An existing one is synced for EXCLUSIVE only: the first try may have died before it was. */
-static int create_sync(struct create_job *j)
+static bool create_wants_sync(const struct create_job *j)
 {
-	const struct export *export = j->d.dir->export;
-	int err = 0;
+	return !j->err && !j->call->view->options.async && (!j->existed || j->how == VFS_CREATE_EXCLUSIVE);
+}
 
-	if (j->call->view->options.async)
-		return 0;
-	if (!j->existed)
-		err = ns_fsync(j->fd);
-	else if (j->how == VFS_CREATE_EXCLUSIVE)
-		err = ns_sync(export, j->fd, S_IFREG);
-	if (!err && !export->one_sync && (!j->existed || j->how == VFS_CREATE_EXCLUSIVE))
-		err = ns_sync(export, j->d.dir->path_fd, S_IFDIR);
-	return err;
+static void create_add_sync(struct create_job *j)
+{
+	ns_sync_add_dir(&j->sync, j->d.dir);
+	if (j->existed)
+		ns_sync_add_path(&j->sync, j->fd, S_IFREG);
+	else
+		ns_sync_add_open(&j->sync, j->fd);
 }
 
 static void create_main(void *arg)
 {
 	struct create_job *j = arg;
+	struct vfs_file *dir = j->d.dir;
 
 	j->fd = -1;
-	ns_dir_begin(&j->d, j->d.dir);
+	ns_dir_begin(&j->d, dir);
+	ns_sync_begin(&j->sync, dir->export);
 	j->err = create_in_directory(j);
+	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
-	if (!j->err)
-		j->err = create_sync(j);
-	if (j->fd >= 0)
+	if (create_wants_sync(j))
+		create_add_sync(j);
+	else if (j->fd >= 0)
 		close(j->fd);
 }
 
@@ -160,7 +164,11 @@ fiber_fn int vfs_create(const struct vfs_call *call, struct vfs_file *dir, struc
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run(create_main, &j, &call->cred);
+	pool_run_in(&dir->lane, create_main, &j, &call->cred);
+	if (j.sync.count)
+		j.err = ns_sync_wait(&j.sync);
+	if (j.sync.count && j.existed)
+		io_close(j.fd);
 	ns_dir_wcc(&j.d, dir_wcc);
 	if (j.err)
 		return ns_dir_error(&j.d, j.err);
@@ -181,8 +189,10 @@ struct make_job {
 	dev_t dev;
 	const char *target;
 	int err;
-	bool changed;        /* after it was made, so it needs a sync of its own */
+	int fd;              /* O_PATH */
+	bool changed;        /* after it was made */
 	struct ns_found found;
+	struct ns_sync sync;
 };
 
 static mode_t make_mode(const struct make_job *j, mode_t otherwise)
@@ -205,44 +215,32 @@ static int make_node(const struct make_job *j)
 	return mknodat(j->d.dir->path_fd, j->name, j->type | make_mode(j, MODE_FILE), j->dev);
 }
 
-static int make_finish(struct make_job *j, int *fd)
+static int make_finish(struct make_job *j)
 {
 	int err;
 
-	*fd = ns_open_child(j->d.dir, j->name);
-	if (*fd < 0)
-		return *fd;
-	err = ns_apply_new(*fd, j->sattr, j->call->cred.uid == 0, &j->changed);
-	return err ? err : ns_found_from_fd(j->d.dir->export, *fd, &j->found);
-}
-
-static int make_sync(const struct make_job *j, int fd)
-{
-	const struct export *export = j->d.dir->export;
-	const bool own = j->changed || (!export->one_sync && S_ISDIR(j->type));
-	int err = 0;
-
-	if (j->call->view->options.async)
-		return 0;
-	if (own)
-		err = ns_sync(export, fd, j->type);
-	if (!err && (!own || !export->one_sync))
-		err = ns_sync(export, j->d.dir->path_fd, S_IFDIR);
-	return err;
+	j->fd = ns_open_child(j->d.dir, j->name);
+	if (j->fd < 0)
+		return j->fd;
+	err = ns_apply_new(j->fd, j->sattr, j->call->cred.uid == 0, &j->changed);
+	return err ? err : ns_found_from_fd(j->d.dir->export, j->fd, &j->found);
 }
 
 static void make_main(void *arg)
 {
 	struct make_job *j = arg;
-	int fd = -1;
+	struct vfs_file *dir = j->d.dir;
 
-	ns_dir_begin(&j->d, j->d.dir);
-	j->err = j->make(j) ? -errno : make_finish(j, &fd);
+	ns_dir_begin(&j->d, dir);
+	ns_sync_begin(&j->sync, dir->export);
+	j->err = j->make(j) ? -errno : make_finish(j);
+	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
-	if (!j->err)
-		j->err = make_sync(j, fd);
-	if (fd >= 0)
-		close(fd);
+	if (j->err || j->call->view->options.async)
+		return;
+	ns_sync_add_dir(&j->sync, dir);
+	if (j->changed || S_ISDIR(j->type))
+		ns_sync_add_path(&j->sync, j->fd, j->type);
 }
 
 static fiber_fn int make(struct make_job *j, struct vfs_name name, struct vfs_node *node, struct vfs_wcc *dir_wcc)
@@ -256,7 +254,12 @@ static fiber_fn int make(struct make_job *j, struct vfs_name name, struct vfs_no
 		return err;
 	}
 	j->name = copy;
-	pool_run(make_main, j, &j->call->cred);
+	j->fd = -1;
+	pool_run_in(&dir->lane, make_main, j, &j->call->cred);
+	if (j->sync.count)
+		j->err = ns_sync_wait(&j->sync);
+	if (j->fd >= 0)
+		io_close(j->fd);
 	ns_dir_wcc(&j->d, dir_wcc);
 	if (j->err)
 		return ns_dir_error(&j->d, j->err);

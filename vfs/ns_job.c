@@ -6,9 +6,8 @@
  * microseconds between the first statx and the change; the kernel offers nothing to shut it out. wcc's `pre` is called valid all the same, as a client that
  * got none would have to drop what it knows of the directory after every change of its own.
  *
- * Changes are on stable storage when they are answered (RFC 1813 section 4.8), unless the view is async. Where a single journal orders all metadata (XFS, ext4)
- * the sync of the inode that changed last is enough; elsewhere new inode and directory are synced both. The sync happens after dir_mutex is released, so
- * that calls in one directory share the journal's commits. Descriptors for it are opened with the server's rights: the caller may not be allowed to read.
+ * Changes of one directory are made in its lane of the pool, so that threads do not queue at the mutex; it is taken all the same, for a rename that has two of
+ * them. Making the change durable comes after the job (vfs/ns_sync.c).
  */
 #include "vfs/ns_job.h"
 
@@ -18,7 +17,6 @@
 #include <sys/fsuid.h>
 #include <unistd.h>
 
-#include "runtime/fault.h"
 #include "vfs/attr.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
@@ -146,42 +144,6 @@ pool_fn uint32_t ns_server_begin(void)
 pool_fn void ns_server_end(uint32_t fsuid)
 {
 	setfsuid(fsuid);
-}
-
-/* Links, devices and the like cannot be opened for the sake of syncing them: the whole file system then. They rarely change. */
-static int sync_open(const struct export *export, int path_fd, uint32_t type)
-{
-	char path[NS_PROC_PATH];
-
-	if (!S_ISDIR(type) && !S_ISREG(type))
-		return -1;
-	ns_proc_path(path_fd, path);
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (S_ISDIR(type) ? O_DIRECTORY : 0));
-}
-
-pool_fn int ns_fsync(int fd)
-{
-	const int injected = fault_hit(FAULT_NS_SYNC);
-
-	if (injected)
-		return -injected;
-	return fsync(fd) ? -errno : 0;
-}
-
-pool_fn int ns_sync(const struct export *export, int path_fd, uint32_t type)
-{
-	const uint32_t fsuid = ns_server_begin();
-	const int fd = sync_open(export, path_fd, type);
-	int err;
-
-	if (fd >= 0)
-		err = ns_fsync(fd);
-	else
-		err = syncfs(export->mount_fd) ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
-	ns_server_end(fsuid);
-	return err;
 }
 
 static struct timespec time_for_utimens(enum vfs_time_how how, struct timespec t)

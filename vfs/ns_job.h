@@ -2,8 +2,10 @@
 #ifndef VFS_NS_JOB_H
 #define VFS_NS_JOB_H
 
+#include <bsd/sys/queue.h>
 #include <sys/stat.h>
 
+#include "runtime/sync.h"
 #include "vfs/types.h"
 
 struct vfs_file;
@@ -56,10 +58,41 @@ noyield_fn void ns_node_fill(const struct export *export, const struct ns_found 
 pool_fn uint32_t ns_server_begin(void);
 pool_fn void ns_server_end(uint32_t fsuid);
 
-/* fsync, with the fault point of namespace operations. 0 or -errno. */
-pool_fn int ns_fsync(int fd);
-/* Make the attributes (and entries) of an open file or directory durable. 0 or -errno. */
-pool_fn int ns_sync(const struct export *export, int path_fd, uint32_t type);
+/* An inode that a change changed. */
+struct ns_sync_inode {
+	struct vfs_file *dir;       /* or NULL, and fd is set */
+	int fd;
+	uint32_t type;              /* S_IFMT bits, if fd is only O_PATH */
+	bool is_open;               /* fd can be synced as it is; the sync closes it */
+};
+
+enum { NS_SYNC_INODES = 2 };
+
+/* A change on its way to stable storage: zeroed at first, in the frame of the fiber that waits. */
+struct ns_sync {
+	/* the operation's */
+	struct export *export;
+	uint64_t begun, ended;
+	unsigned count;
+	struct ns_sync_inode inodes[NS_SYNC_INODES];
+	/* the job's that syncs */
+	bool covered;
+	/* protected by the export's sync_lock */
+	TAILQ_ENTRY(ns_sync) link;
+	struct fiber_cond turn;     /* it is over, or this one leads */
+	bool leads;
+	int err;
+};
+
+/* In the job: before its first change and after its last one. */
+pool_fn void ns_sync_begin(struct ns_sync *s, struct export *export);
+pool_fn void ns_sync_end(struct ns_sync *s);
+/* What changed: at least one, the one that changed last comes last; after ns_sync_begin(). Descriptors stay open until ns_sync_wait() returns; that of _open is closed by it. */
+noyield_fn void ns_sync_add_dir(struct ns_sync *s, struct vfs_file *dir);
+noyield_fn void ns_sync_add_path(struct ns_sync *s, int path_fd, uint32_t type);
+noyield_fn void ns_sync_add_open(struct ns_sync *s, int fd);
+/* Wait until the change is durable. 0 or -errno. Once, and only if something was added. */
+fiber_fn int ns_sync_wait(struct ns_sync *s);
 /* The attributes that come with a new object, after it was made with its mode: owner (root only), times. *changed: something was set. */
 pool_fn int ns_apply_new(int path_fd, const struct vfs_sattr *sattr, bool root, bool *changed);
 /* utimensat's times of a sattr. False: both stay. */

@@ -2,7 +2,7 @@
  * vfs/ns_remove.c - REMOVE, RMDIR, RENAME and LINK: what changes names of things that are there.
  *
  * The handle of what may lose its last link is taken before, inside dir_mutex, so that the open-file cache can be told afterwards. Rename takes the
- * dir_mutexes of both directories in order of address. Rename and link need both ends on one mount: an end that was opened through an earlier struct export
+ * dir_mutexes of both directories in order of address, and runs in the lane of the one it moves to. Rename and link need both ends on one mount: an end that was opened through an earlier struct export
  * of the same directory is opened again by its handle.
  */
 #include <fcntl.h>
@@ -25,6 +25,7 @@ struct remove_job {
 	int flags;           /* AT_REMOVEDIR */
 	int err;
 	struct vfs_fh victim;/* len 0: unknown */
+	struct ns_sync sync;
 };
 
 static void remove_main(void *arg)
@@ -33,12 +34,14 @@ static void remove_main(void *arg)
 	struct vfs_file *dir = j->d.dir;
 
 	ns_dir_begin(&j->d, dir);
+	ns_sync_begin(&j->sync, dir->export);
 	if (vfs_fh_from_name(dir->export->id, dir->path_fd, j->name, &j->victim))
 		j->victim.len = 0;
 	j->err = unlinkat(dir->path_fd, j->name, j->flags) ? -errno : 0;
+	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
 	if (!j->err && !j->call->view->options.async)
-		j->err = ns_sync(dir->export, dir->path_fd, S_IFDIR);
+		ns_sync_add_dir(&j->sync, dir);
 }
 
 /* dots: what "." and ".." are answered. */
@@ -63,7 +66,9 @@ static fiber_fn int remove_name(const struct vfs_call *call, struct vfs_file *di
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run(remove_main, &j, &call->cred);
+	pool_run_in(&dir->lane, remove_main, &j, &call->cred);
+	if (j.sync.count)
+		j.err = ns_sync_wait(&j.sync);
 	ns_dir_wcc(&j.d, dir_wcc);
 	if (!j.err && j.victim.len)
 		vfs_file_removed(&j.victim);
@@ -100,6 +105,7 @@ struct rename_job {
 	const char *from_name, *to_name;
 	int err;
 	struct vfs_fh victim;
+	struct ns_sync sync;
 };
 
 static int rename_between(struct rename_job *j)
@@ -118,28 +124,21 @@ static int rename_between(struct rename_job *j)
 	return err;
 }
 
-static int rename_sync(const struct rename_job *j)
-{
-	const struct vfs_file *from = j->from.dir, *to = j->to.dir;
-	int err;
-
-	if (j->call->view->options.async)
-		return 0;
-	err = ns_sync(to->export, to->path_fd, S_IFDIR);
-	if (!err && from != to && !to->export->one_sync)
-		err = ns_sync(to->export, from->path_fd, S_IFDIR);
-	return err;
-}
-
 static void rename_main(void *arg)
 {
 	struct rename_job *j = arg;
+	struct vfs_file *from = j->from.dir, *to = j->to.dir;
 
-	ns_dir_begin_two(&j->from, j->from.dir, &j->to, j->to.dir);
+	ns_dir_begin_two(&j->from, from, &j->to, to);
+	ns_sync_begin(&j->sync, to->export);
 	j->err = rename_between(j);
+	ns_sync_end(&j->sync);
 	ns_dir_end_two(&j->from, &j->to);
-	if (!j->err)
-		j->err = rename_sync(j);
+	if (j->err || j->call->view->options.async)
+		return;
+	if (from != to)
+		ns_sync_add_dir(&j->sync, from);
+	ns_sync_add_dir(&j->sync, to);
 }
 
 /* Both ends' views are asked, and both ends must be one export. */
@@ -165,7 +164,9 @@ fiber_fn int vfs_rename(const struct vfs_call *from_call, struct vfs_file *from_
 		ns_wcc_now(to_dir, to_wcc);
 		return err;
 	}
-	pool_run(rename_main, &j, &to_call->cred);
+	pool_run_in(&to_dir->lane, rename_main, &j, &to_call->cred);
+	if (j.sync.count)
+		j.err = ns_sync_wait(&j.sync);
 	ns_dir_wcc(&j.from, from_wcc);
 	ns_dir_wcc(&j.to, to_wcc);
 	if (!j.err && j.victim.len)
@@ -181,6 +182,7 @@ struct link_job {
 	int err;
 	bool attr_valid;
 	struct statx stx;
+	struct ns_sync sync;
 };
 
 static int link_into(struct link_job *j)
@@ -203,14 +205,16 @@ static void link_main(void *arg)
 	struct link_job *j = arg;
 
 	ns_dir_begin(&j->d, j->d.dir);
+	ns_sync_begin(&j->sync, j->d.dir->export);
 	j->err = link_into(j);
+	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
 	j->attr_valid = !statx(j->file->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->stx);
 	/* What has no link left cannot get one: its handle is stale, not the name missing. */
 	if (j->err == -ENOENT && j->attr_valid && !j->stx.stx_nlink)
 		j->err = -ESTALE;
 	if (!j->err && !j->call->view->options.async)
-		j->err = ns_sync(j->d.dir->export, j->d.dir->path_fd, S_IFDIR);
+		ns_sync_add_dir(&j->sync, j->d.dir);
 }
 
 fiber_fn int vfs_link(const struct vfs_call *call, struct vfs_file *file, const struct vfs_call *dir_call, struct vfs_file *dir, struct vfs_name name,
@@ -227,7 +231,9 @@ fiber_fn int vfs_link(const struct vfs_call *call, struct vfs_file *file, const 
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run(link_main, &j, &dir_call->cred);
+	pool_run_in(&dir->lane, link_main, &j, &dir_call->cred);
+	if (j.sync.count)
+		j.err = ns_sync_wait(&j.sync);
 	ns_dir_wcc(&j.d, dir_wcc);
 	*attr_valid = j.attr_valid;
 	if (j.attr_valid) {

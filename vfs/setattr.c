@@ -31,6 +31,7 @@ struct setattr_job {
 	const struct vfs_sattr *sattr;
 	struct ns_dir d;     /* directories */
 	int err;
+	struct ns_sync sync;
 };
 
 /* As knfsd: who changes the owner and sets a mode in one call does not get set-ID bits along with it. */
@@ -76,13 +77,19 @@ static void setattr_main(void *arg)
 	struct setattr_job *j = arg;
 	const bool is_dir = S_ISDIR(j->file->type);
 
+	ns_sync_begin(&j->sync, j->file->export);
 	if (is_dir)
 		ns_dir_begin(&j->d, j->file);
 	j->err = set_all(j);
 	if (is_dir)
 		ns_dir_end(&j->d);
-	if (!j->err && !j->call->view->options.async)
-		j->err = ns_sync(j->file->export, j->file->path_fd, j->file->type);
+	ns_sync_end(&j->sync);
+	if (j->err || j->call->view->options.async)
+		return;
+	if (is_dir)
+		ns_sync_add_dir(&j->sync, j->file);
+	else
+		ns_sync_add_path(&j->sync, j->file->path_fd, j->file->type);
 }
 
 static bool anything_but_size(const struct vfs_sattr *s)
@@ -109,8 +116,8 @@ static fiber_fn int set_rest(struct setattr_job *j)
 
 	if (err)
 		return err;
-	pool_run(setattr_main, j, &j->call->cred);
-	return j->err;
+	pool_run_in(S_ISDIR(j->file->type) ? &j->file->lane : NULL, setattr_main, j, &j->call->cred);
+	return j->sync.count ? ns_sync_wait(&j->sync) : j->err;
 }
 
 static int check(const struct vfs_call *call, const struct vfs_sattr *s, const struct timespec *guard, const struct vfs_attr *attr)

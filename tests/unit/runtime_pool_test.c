@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -240,6 +241,115 @@ Test(pool, jobs_beyond_the_bound_wait)
 	cr_assert_eq(finished_calls, 2 * CALLERS);
 	cr_assert_leq(most_running, 2);
 	cr_assert_eq(counter_value("runtime.pool.jobs"), 2 * CALLERS * 20);
+}
+
+/* A lane: one at a time, in order, each as whom it names, and busy lanes leave a worker to others. */
+enum { LANE_FIBERS = 10, LANE_JOBS = 50 };
+static struct pool_lane lanes[2];
+static _Atomic unsigned in_lane[2], lane_fibers_done;
+
+struct lane_job {
+	unsigned lane;
+	unsigned uid, seen;
+};
+
+static void in_lane_main(void *arg)
+{
+	struct lane_job *j = arg;
+
+	ASSERT(in_lane[j->lane]++ == 0);
+	sched_yield();
+	j->seen = setfsuid(-1);
+	ASSERT(--in_lane[j->lane] == 0);
+}
+
+static void lane_fiber(void *arg)
+{
+	const unsigned n = (uintptr_t)arg;
+	const struct cred cred = { .uid = 1000 + n };
+	struct lane_job j = { .lane = n % 2, .uid = cred.uid };
+
+	for (unsigned i = 0; i < LANE_JOBS; i++) {
+		pool_run_in(lanes + j.lane, in_lane_main, &j, &cred);
+		ASSERT(geteuid() || j.seen == j.uid);
+	}
+	lane_fibers_done++;
+}
+
+static void lanes_go_on(void)
+{
+	for (uintptr_t i = 0; i < LANE_FIBERS; i++)
+		ASSERT(fiber_spawn(lane_fiber, (void *)i, "lane") == 0);
+	/* Two workers, two lanes that always have somebody waiting. */
+	while (lane_fibers_done < LANE_FIBERS)
+		pool_run(remove_file, NULL, NULL);
+}
+
+Test(pool, lanes)
+{
+	harness_run_one(0, lanes_go_on);
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert(!lanes[i].busy && !lanes[i].first);
+}
+
+static unsigned order[LANE_FIBERS], ordered;
+
+static void note_order(void *arg)
+{
+	order[ordered++] = (uintptr_t)arg;
+}
+
+static void ordered_fiber(void *arg)
+{
+	pool_run_in(lanes, note_order, arg, NULL);
+	lane_fibers_done++;
+}
+
+static void lane_in_order(void)
+{
+	for (uintptr_t i = 0; i < LANE_FIBERS; i++)
+		ASSERT(fiber_spawn(ordered_fiber, (void *)i, "ordered") == 0);
+	while (lane_fibers_done < LANE_FIBERS)
+		fiber_yield();
+	for (unsigned i = 0; i < LANE_FIBERS; i++)
+		ASSERT(order[i] == i);
+}
+
+Test(pool, a_lane_keeps_order)
+{
+	harness_run_one(0, lane_in_order);
+}
+
+/* Many jobs at once and all of them block: each gets a thread, though one was woken for all. */
+static _Atomic unsigned unblocked;
+
+static void block_together(void *arg)
+{
+	pthread_barrier_wait(&barrier);
+	unblocked++;
+}
+
+static void together_fiber(void *arg)
+{
+	pool_run(block_together, NULL, NULL);
+}
+
+static void block_all(void *arg, unsigned index)
+{
+	for (unsigned i = 0; i < 8; i++)
+		ASSERT(fiber_spawn(together_fiber, NULL, "together") == 0);
+	while (unblocked < 8)
+		fiber_yield();
+	runtime_stop();
+}
+
+Test(pool, jobs_that_block_find_all_threads)
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 16, .pool_threads = 8 };
+
+	pthread_barrier_init(&barrier, NULL, 8);
+	harness_run(&config, block_all, NULL);
+	pthread_barrier_destroy(&barrier);
 }
 
 Test(cred, equality_and_membership)
