@@ -4,6 +4,9 @@
  * A look-up is one component, with the kernel told not to leave the mount and not to follow a symbolic link. On the export's private copy of the mount
  * (vfs/export.c) nothing is mounted, so what another file system covers is found as it lies there, as knfsd without crossmnt shows it. Where there is no private
  * copy, a mount is -EACCES (logged once), and so is ".." below the root, which could lead past an export that a directory was moved out of.
+ *
+ * On a local file system the reactor tries first: RESOLVE_CACHED makes the kernel answer from its dentry cache (names that are not there included) or not
+ * at all, and what stands there has its inode in memory. The reactor is the server's own identity, so the right to search the directory is judged here, as for ACCESS.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -12,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/counter.h"
+#include "runtime/io.h"
 #include "runtime/log.h"
 #include "runtime/pool.h"
 #include "vfs/access.h"
@@ -22,6 +27,8 @@
 #include "vfs/ns.h"
 #include "vfs/ns_job.h"
 
+COUNTER_DEFINE(counter_in_memory, "ns.lookups_in_memory");
+
 /* RFC 1813 section 3.3.4 */
 enum access3 { ACCESS_READ = 1, ACCESS_LOOKUP = 2, ACCESS_MODIFY = 4, ACCESS_EXTEND = 8, ACCESS_DELETE = 16, ACCESS_EXECUTE = 32 };
 
@@ -29,6 +36,7 @@ struct lookup_job {
 	struct vfs_file *dir;
 	const char *name;
 	int err;
+	uint64_t resolve;
 	struct ns_found found;
 	bool dir_valid;
 	struct statx dir_stx;
@@ -42,11 +50,11 @@ static int crossed_mount(const struct vfs_file *dir)
 	return -EACCES;
 }
 
-pool_fn int ns_open_child(const struct vfs_file *dir, const char *name)
+static int open_child(const struct vfs_file *dir, const char *name, uint64_t resolve)
 {
 	const struct open_how how = {
 		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | resolve,
 	};
 	const long fd = syscall(SYS_openat2, dir->path_fd, name, &how, sizeof(how));
 
@@ -55,10 +63,15 @@ pool_fn int ns_open_child(const struct vfs_file *dir, const char *name)
 	return errno == EXDEV ? crossed_mount(dir) : -errno;
 }
 
+pool_fn int ns_open_child(const struct vfs_file *dir, const char *name)
+{
+	return open_child(dir, name, 0);
+}
+
 static void lookup_main(void *arg)
 {
 	struct lookup_job *j = arg;
-	const int fd = ns_open_child(j->dir, j->name);
+	const int fd = open_child(j->dir, j->name, j->resolve);
 
 	j->err = fd < 0 ? fd : ns_found_from_fd(j->dir->export, fd, &j->found);
 	if (fd >= 0)
@@ -68,11 +81,33 @@ static void lookup_main(void *arg)
 		j->err = -ESTALE;
 }
 
-static int lookup_child(const struct vfs_call *call, struct vfs_file *dir, const char *name, struct vfs_node *node, struct vfs_attr *dir_attr, bool *dir_attr_valid)
+/* False: only the pool can tell. */
+static bool lookup_in_memory(const struct vfs_call *call, struct lookup_job *j)
+{
+	struct vfs_attr attr;
+
+	j->dir_valid = j->dir->local_fs && !io_fstatx(j->dir->path_fd, STATX_BASIC_STATS, &j->dir_stx);
+	if (!j->dir_valid)
+		return false;
+	vfs_attr_from_statx(j->dir->export, &j->dir_stx, &attr);
+	j->err = vfs_may(call, j->dir, &attr, MAY_EXEC);
+	if (j->err)
+		return j->err == -EACCES;
+	j->resolve = RESOLVE_CACHED;
+	lookup_main(j);
+	counter_add(&counter_in_memory, j->err != -EAGAIN);
+	return j->err != -EAGAIN;
+}
+
+static fiber_fn int lookup_child(const struct vfs_call *call, struct vfs_file *dir, const char *name, struct vfs_node *node, struct vfs_attr *dir_attr,
+				 bool *dir_attr_valid)
 {
 	struct lookup_job j = { .dir = dir, .name = name };
 
-	pool_run(lookup_main, &j, &call->cred);
+	if (!lookup_in_memory(call, &j)) {
+		j.resolve = 0;
+		pool_run(lookup_main, &j, &call->cred);
+	}
 	*dir_attr_valid = j.dir_valid;
 	if (j.dir_valid)
 		vfs_attr_from_statx(dir->export, &j.dir_stx, dir_attr);

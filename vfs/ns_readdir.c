@@ -9,6 +9,10 @@
  * A page ends before the entry that would exceed the caller's budget, and says eof only when the kernel said so. With handles and attributes, an entry that
  * vanished meanwhile or cannot be opened goes without; so does what lies under another mount where the export has no private copy. ".." at the root is the root.
  *
+ * Handle and attributes are of one object if both are taken of one descriptor. On a private copy of the mount, where no name leads elsewhere, they are taken by
+ * name instead, at half the cost, and are believed if the inode is the one that the listing named and if the directory has not changed when the page is
+ * done; otherwise the entries are opened after all.
+ *
  * The list grows in memory that vfs_dirlist_free() returns; names lie in one block and are pointed at when it no longer moves.
  */
 #include <dirent.h>
@@ -76,8 +80,17 @@ static int page_make_room(struct page *p, size_t name_len, bool plus)
 	return 0;
 }
 
+static bool find_by_name(const struct readdir_job *j, const char *name, uint64_t fileid, struct ns_found *found)
+{
+	const struct vfs_file *dir = j->dir;
+
+	if (!dir->export->private_mount || ns_name_is_dots(name) || vfs_fh_from_name(dir->export->id, dir->path_fd, name, &found->fh))
+		return false;
+	return !statx(dir->path_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &found->stx) && found->stx.stx_ino == fileid;
+}
+
 /* Opened, identified, measured; false: it goes without. */
-static bool find_node(const struct readdir_job *j, const char *name, struct ns_found *found)
+static bool find_by_opening(const struct readdir_job *j, const char *name, struct ns_found *found)
 {
 	const bool up = !strcmp(name, "..");
 	int fd;
@@ -109,7 +122,8 @@ static int page_add(struct readdir_job *j, const struct dirent64 *d)
 		e->fileid = j->dir->fileid;
 	memcpy(p->names + p->names_len, d->d_name, len);
 	p->names_len += len;
-	e->has_node = j->plus && find_node(j, d->d_name, p->found + p->count);
+	if (j->plus)
+		e->has_node = find_by_name(j, d->d_name, d->d_ino, p->found + p->count) || find_by_opening(j, d->d_name, p->found + p->count);
 	if (e->has_node)
 		e->fileid = p->found[p->count].stx.stx_ino;
 	p->count++;
@@ -147,6 +161,27 @@ static int read_page(struct readdir_job *j, int fd, char *kernel)
 	return err < 0 ? err : 0;
 }
 
+static bool same_change(const struct statx *a, const struct statx *b)
+{
+	return a->stx_ctime.tv_sec == b->stx_ctime.tv_sec && a->stx_ctime.tv_nsec == b->stx_ctime.tv_nsec;
+}
+
+static void find_all_again(struct readdir_job *j)
+{
+	const char *from = j->page.names;
+	char name[VFS_NAME_MAX + 1];
+	struct vfs_dirent *e;
+
+	for (unsigned i = 0; i < j->page.count; i++, from += e->name.len) {
+		e = j->page.entries + i;
+		memcpy(name, from, e->name.len);
+		name[e->name.len] = 0;
+		e->has_node = find_by_opening(j, name, j->page.found + i);
+		if (e->has_node)
+			e->fileid = j->page.found[i].stx.stx_ino;
+	}
+}
+
 /* Through /proc, so that the right to read the directory is enough: by "." the right to search it would be needed too. */
 static int open_directory(const struct vfs_file *dir)
 {
@@ -162,6 +197,8 @@ static void readdir_main(void *arg)
 {
 	struct readdir_job *j = arg;
 	char *kernel = malloc(KERNEL_BUFFER_BYTES);
+	struct statx before;
+	const bool before_valid = !statx(j->dir->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &before);
 	const int fd = kernel ? open_directory(j->dir) : -ENOMEM;
 
 	j->err = fd < 0 ? fd : read_page(j, fd, kernel);
@@ -169,6 +206,8 @@ static void readdir_main(void *arg)
 		close(fd);
 	free(kernel);
 	j->dir_valid = !statx(j->dir->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->dir_stx);
+	if (j->plus && !(before_valid && j->dir_valid && same_change(&before, &j->dir_stx)))
+		find_all_again(j);
 }
 
 static void page_free(struct page *p)

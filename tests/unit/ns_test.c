@@ -12,7 +12,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "runtime/counter.h"
 #include "runtime/fault.h"
+#include "runtime/pool.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/access.h"
 #include "vfs/attr.h"
@@ -166,6 +168,103 @@ static void lookups(void)
 	vfs_file_put(root);
 }
 ON_ALL(lookups, "no_root_squash")
+
+/* What the kernel says to an identity about a path, without us. */
+struct kernel_question {
+	const char *path;
+	int err;
+};
+
+static void ask_kernel(void *arg)
+{
+	struct kernel_question *q = arg;
+	struct stat st;
+
+	q->err = lstat(q->path, &st) ? -errno : 0;
+}
+
+static void same_as_kernel(const struct vfs_call *call, struct vfs_file *dir, const char *name)
+{
+	struct vfs_node node;
+	char path[512];
+	struct kernel_question q = { .path = path };
+
+	snprintf(path, sizeof(path), "%s/d/%s", SCRATCH_FS, name);
+	pool_run(ask_kernel, &q, &call->cred);
+	ASSERT(lookup(call, dir, name, &node) == q.err);
+}
+
+/* Whoever asks: owner, two groups, a user whom the ACL names, others, root. */
+static void same_for_all(struct vfs_file *dir)
+{
+	static const struct cred who[] = {
+		{ .uid = 500, .gid = 1 }, { .uid = 1, .gid = 600 }, { .uid = 2, .gid = 2, .ngroups = 1, .groups = { 600 } }, { .uid = 700, .gid = 2 },
+		{ .uid = 3, .gid = 800 }, { .uid = 4, .gid = 4 }, { .uid = 0, .gid = 0 },
+	};
+	static const char *const names[] = { "f", "l", "sub", "none" };
+	struct vfs_call call = harness_call(0, 0);
+
+	for (unsigned w = 0; w < ARRAY_SIZE(who); w++)
+		for (unsigned n = 0; n < ARRAY_SIZE(names); n++) {
+			call.cred = who[w];
+			same_as_kernel(&call, dir, names[n]);
+		}
+}
+
+/* Look-ups that are answered from memory are allowed and refused as the kernel does it. */
+static void lookups_in_memory(void)
+{
+	static const char *const acls[] = { "u:700:x,g:800:-,m::x", "u:700:-,g:800:x,g:600:-", "u:700:rwx,g:800:rwx,m::r" };
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *root = harness_root(), *dir;
+	int64_t before;
+	char command[256];
+
+	ASSERT(mkdir(SCRATCH_FS "/d", 0755) == 0 && mkdir(SCRATCH_FS "/d/sub", 0700) == 0 && symlink("f", SCRATCH_FS "/d/l") == 0);
+	make(SCRATCH_FS "/d/f");
+	ASSERT(chown(SCRATCH_FS "/d", 500, 600) == 0);
+	dir = walk(root, "d");
+	same_for_all(dir);
+	before = counter_value("ns.lookups_in_memory");
+	for (unsigned mode = 0; mode < 0777; mode += 011) {
+		ASSERT(chmod(SCRATCH_FS "/d", mode) == 0);
+		same_for_all(dir);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(acls); i++)
+		for (unsigned mode = 0; mode < 2; mode++) {
+			ASSERT(chmod(SCRATCH_FS "/d", mode ? 0711 : 0644) == 0);
+			snprintf(command, sizeof(command), "setfacl -b -m %s %s/d", acls[i], SCRATCH_FS);
+			ASSERT(system(command) == 0);
+			same_for_all(dir);
+		}
+	/* Nothing of that left the reactor. */
+	ASSERT(counter_value("ns.lookups_in_memory") - before >= 100);
+	/* A change is seen at once, by others' hands too. */
+	ASSERT(rename(SCRATCH_FS "/d/f", SCRATCH_FS "/d/none") == 0);
+	same_as_kernel(&call, dir, "f");
+	same_as_kernel(&call, dir, "none");
+	vfs_file_put(dir);
+	vfs_file_put(root);
+}
+ON_ALL(lookups_in_memory, "no_root_squash")
+
+/* What the kernel has forgotten is found in the pool, and is in memory afterwards. */
+static void lookup_cold(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *root = harness_root();
+	int64_t before = counter_value("ns.lookups_in_memory");
+	struct vfs_node node;
+
+	make(SCRATCH_FS "/f");
+	ASSERT(system("echo 2 > /proc/sys/vm/drop_caches") == 0);
+	ASSERT(lookup(&call, root, "f", &node) == 0);
+	ASSERT(counter_value("ns.lookups_in_memory") == before);
+	ASSERT(lookup(&call, root, "f", &node) == 0);
+	ASSERT(counter_value("ns.lookups_in_memory") == before + 1);
+	vfs_file_put(root);
+}
+RUN(xfs, lookup_cold, "no_root_squash")
 
 /* What is mounted below an export stays hidden: the covered directory is shown, and no handle of the other file system is. */
 static void mounts_hidden(void)
