@@ -118,6 +118,9 @@ int io_shape(const struct io_op *op, unsigned *iovcnt, size_t *len);
 /* pool.c: queue for a worker, without bound; job->done runs on job->home's loop */
 void pool_enqueue(struct pool_job *job);
 
+/* pool.c: wait until no worker has anything in hand, not even the waking of a reactor; when nobody asks for more */
+void pool_settle(void);
+
 /* blocking.c: carry out op by blocking system calls on a pool thread */
 void blocking_submit(struct reactor *r, struct io_op *op);
 

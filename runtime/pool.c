@@ -44,11 +44,11 @@ static struct {
 	bool may_change_identity;
 	/* protected by lock */
 	struct leaf_lock lock;
-	pthread_cond_t work;
+	pthread_cond_t work, settled;
 	struct pool_job *first, **last;
 	unsigned idle;        /* workers that wait for work */
 	bool waking;          /* one of them was signalled and has not come yet */
-	bool stopping;
+	bool stopping, settling;
 	struct fiber_cond room;
 	/* atomic: fibers with a job, and those that wait for room: store one, then load the other */
 	_Atomic unsigned calls, waiting;
@@ -56,6 +56,7 @@ static struct {
 } pool = {
 	.lock = LEAF_LOCK_INIT,
 	.work = PTHREAD_COND_INITIALIZER,
+	.settled = PTHREAD_COND_INITIALIZER,
 	.last = &pool.first,
 	.calls_max = UINT32_MAX,
 	.room = { .waiters = TAILQ_HEAD_INITIALIZER(pool.room.waiters) },
@@ -139,6 +140,8 @@ static struct pool_job *take_jobs(void)
 	leaf_lock(&pool.lock);
 	while (!pool.first && !pool.stopping) {
 		pool.idle++;
+		if (pool.settling)
+			pthread_cond_signal(&pool.settled);
 		pthread_cond_wait(&pool.work, &pool.lock.mutex);
 		pool.idle--;
 		pool.waking = false;
@@ -405,6 +408,16 @@ int pool_init(unsigned threads, unsigned queue_max)
 	if (err)
 		join_threads();
 	return -err;
+}
+
+void pool_settle(void)
+{
+	leaf_lock(&pool.lock);
+	pool.settling = true;
+	while (pool.idle < pool.thread_count)
+		pthread_cond_wait(&pool.settled, &pool.lock.mutex);
+	pool.settling = false;
+	leaf_unlock(&pool.lock);
 }
 
 void pool_fini(void)

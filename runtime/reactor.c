@@ -535,6 +535,8 @@ void runtime_fini(void)
 	/* First the threads that might still push to a reactor. */
 	if (pool_is_ours)
 		pool_fini();
+	else
+		pool_settle();
 	pool_is_ours = false;
 	reactors_fini();
 	backend = backend_asked;

@@ -116,7 +116,7 @@ static void create_main(void *arg)
 
 	j->fd = -1;
 	ns_dir_begin(&j->d, dir);
-	ns_sync_begin(&j->sync, dir->export);
+	ns_sync_begin(&j->sync);
 	j->err = create_in_directory(j);
 	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
@@ -164,9 +164,9 @@ fiber_fn int vfs_create(const struct vfs_call *call, struct vfs_file *dir, struc
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run_in(&dir->lane, create_main, &j, &call->cred);
-	if (j.sync.count)
-		j.err = ns_sync_wait(&j.sync);
+	err = ns_change(&j.sync, dir, create_main, &j, &call->cred);
+	if (!j.err)
+		j.err = err;
 	if (j.sync.count && j.existed)
 		io_close(j.fd);
 	ns_dir_wcc(&j.d, dir_wcc);
@@ -232,7 +232,7 @@ static void make_main(void *arg)
 	struct vfs_file *dir = j->d.dir;
 
 	ns_dir_begin(&j->d, dir);
-	ns_sync_begin(&j->sync, dir->export);
+	ns_sync_begin(&j->sync);
 	j->err = j->make(j) ? -errno : make_finish(j);
 	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
@@ -255,9 +255,9 @@ static fiber_fn int make(struct make_job *j, struct vfs_name name, struct vfs_no
 	}
 	j->name = copy;
 	j->fd = -1;
-	pool_run_in(&dir->lane, make_main, j, &j->call->cred);
-	if (j->sync.count)
-		j->err = ns_sync_wait(&j->sync);
+	err = ns_change(&j->sync, dir, make_main, j, &j->call->cred);
+	if (!j->err)
+		j->err = err;
 	if (j->fd >= 0)
 		io_close(j->fd);
 	ns_dir_wcc(&j->d, dir_wcc);

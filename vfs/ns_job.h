@@ -5,6 +5,7 @@
 #include <bsd/sys/queue.h>
 #include <sys/stat.h>
 
+#include "runtime/pool.h"
 #include "runtime/sync.h"
 #include "vfs/types.h"
 
@@ -85,14 +86,17 @@ struct ns_sync {
 };
 
 /* In the job: before its first change and after its last one. */
-pool_fn void ns_sync_begin(struct ns_sync *s, struct export *export);
+pool_fn void ns_sync_begin(struct ns_sync *s);
 pool_fn void ns_sync_end(struct ns_sync *s);
-/* What changed: at least one, the one that changed last comes last; after ns_sync_begin(). Descriptors stay open until ns_sync_wait() returns; that of _open is closed by it. */
+/* What changed: at least one, the one that changed last comes last. Descriptors stay open until ns_change() returns; that of _open is closed by it. */
 noyield_fn void ns_sync_add_dir(struct ns_sync *s, struct vfs_file *dir);
 noyield_fn void ns_sync_add_path(struct ns_sync *s, int path_fd, uint32_t type);
 noyield_fn void ns_sync_add_open(struct ns_sync *s, int fd);
-/* Wait until the change is durable. 0 or -errno. Once, and only if something was added. */
-fiber_fn int ns_sync_wait(struct ns_sync *s);
+/*
+ * Run fn(arg), which changes file or, in its lane, a directory; then wait until what it added to *s (nothing: no wait) is durable. 0, or the sync's -errno:
+ * fn's own result is in its arg.
+ */
+fiber_fn int ns_change(struct ns_sync *s, struct vfs_file *file, pool_main *fn, void *arg, const struct cred *cred);
 /* The attributes that come with a new object, after it was made with its mode: owner (root only), times. *changed: something was set. */
 pool_fn int ns_apply_new(int path_fd, const struct vfs_sattr *sattr, bool root, bool *changed);
 /* utimensat's times of a sattr. False: both stay. */

@@ -34,7 +34,7 @@ static void remove_main(void *arg)
 	struct vfs_file *dir = j->d.dir;
 
 	ns_dir_begin(&j->d, dir);
-	ns_sync_begin(&j->sync, dir->export);
+	ns_sync_begin(&j->sync);
 	if (vfs_fh_from_name(dir->export->id, dir->path_fd, j->name, &j->victim))
 		j->victim.len = 0;
 	j->err = unlinkat(dir->path_fd, j->name, j->flags) ? -errno : 0;
@@ -66,9 +66,9 @@ static fiber_fn int remove_name(const struct vfs_call *call, struct vfs_file *di
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run_in(&dir->lane, remove_main, &j, &call->cred);
-	if (j.sync.count)
-		j.err = ns_sync_wait(&j.sync);
+	err = ns_change(&j.sync, dir, remove_main, &j, &call->cred);
+	if (!j.err)
+		j.err = err;
 	ns_dir_wcc(&j.d, dir_wcc);
 	if (!j.err && j.victim.len)
 		vfs_file_removed(&j.victim);
@@ -130,7 +130,7 @@ static void rename_main(void *arg)
 	struct vfs_file *from = j->from.dir, *to = j->to.dir;
 
 	ns_dir_begin_two(&j->from, from, &j->to, to);
-	ns_sync_begin(&j->sync, to->export);
+	ns_sync_begin(&j->sync);
 	j->err = rename_between(j);
 	ns_sync_end(&j->sync);
 	ns_dir_end_two(&j->from, &j->to);
@@ -164,9 +164,9 @@ fiber_fn int vfs_rename(const struct vfs_call *from_call, struct vfs_file *from_
 		ns_wcc_now(to_dir, to_wcc);
 		return err;
 	}
-	pool_run_in(&to_dir->lane, rename_main, &j, &to_call->cred);
-	if (j.sync.count)
-		j.err = ns_sync_wait(&j.sync);
+	err = ns_change(&j.sync, to_dir, rename_main, &j, &to_call->cred);
+	if (!j.err)
+		j.err = err;
 	ns_dir_wcc(&j.from, from_wcc);
 	ns_dir_wcc(&j.to, to_wcc);
 	if (!j.err && j.victim.len)
@@ -205,7 +205,7 @@ static void link_main(void *arg)
 	struct link_job *j = arg;
 
 	ns_dir_begin(&j->d, j->d.dir);
-	ns_sync_begin(&j->sync, j->d.dir->export);
+	ns_sync_begin(&j->sync);
 	j->err = link_into(j);
 	ns_sync_end(&j->sync);
 	ns_dir_end(&j->d);
@@ -231,9 +231,9 @@ fiber_fn int vfs_link(const struct vfs_call *call, struct vfs_file *file, const 
 		ns_wcc_now(dir, dir_wcc);
 		return err;
 	}
-	pool_run_in(&dir->lane, link_main, &j, &dir_call->cred);
-	if (j.sync.count)
-		j.err = ns_sync_wait(&j.sync);
+	err = ns_change(&j.sync, dir, link_main, &j, &dir_call->cred);
+	if (!j.err)
+		j.err = err;
 	ns_dir_wcc(&j.d, dir_wcc);
 	*attr_valid = j.attr_valid;
 	if (j.attr_valid) {

@@ -77,7 +77,7 @@ static void setattr_main(void *arg)
 	struct setattr_job *j = arg;
 	const bool is_dir = S_ISDIR(j->file->type);
 
-	ns_sync_begin(&j->sync, j->file->export);
+	ns_sync_begin(&j->sync);
 	if (is_dir)
 		ns_dir_begin(&j->d, j->file);
 	j->err = set_all(j);
@@ -112,12 +112,12 @@ static fiber_fn int set_size(const struct vfs_call *call, struct vfs_file *file,
 static fiber_fn int set_rest(struct setattr_job *j)
 {
 	struct mapping *mapping = vfs_file_mapping(j->file);
-	const int err = mapping ? mapping_writeout(mapping) : 0;
+	int err = mapping ? mapping_writeout(mapping) : 0;
 
 	if (err)
 		return err;
-	pool_run_in(S_ISDIR(j->file->type) ? &j->file->lane : NULL, setattr_main, j, &j->call->cred);
-	return j->sync.count ? ns_sync_wait(&j->sync) : j->err;
+	err = ns_change(&j->sync, j->file, setattr_main, j, &j->call->cred);
+	return j->err ? j->err : err;
 }
 
 static int check(const struct vfs_call *call, const struct vfs_sattr *s, const struct timespec *guard, const struct vfs_attr *attr)
