@@ -17,6 +17,7 @@
 #include "runtime/buf.h"
 #include "runtime/clock.h"
 #include "runtime/counter.h"
+#include "runtime/fiber.h"
 #include "runtime/io.h"
 #include "vfs/access.h"
 #include "vfs/attr.h"
@@ -25,7 +26,7 @@
 #include "vfs/ns.h"
 
 enum { PIECES_ON_STACK = 16, PIECES_MAX = 4096 };
-static const uint64_t MEMORY_WAIT_NS = 10ull * 1000000000;
+static const uint64_t MEMORY_WAIT_NS = 10ull * 1000000000, MEMORY_RETRY_NS = 1000000;
 
 COUNTER_DEFINE(writes, "write.calls");
 COUNTER_DEFINE(writes_direct, "write.direct");
@@ -232,9 +233,12 @@ static struct buf *alloc_patiently(size_t len)
 	uint64_t deadline = clock_mono_ns() + MEMORY_WAIT_NS;
 	struct buf *b;
 
-	while (!(b = buf_alloc(len)))
-		if (buf_wait(len, deadline))
+	while (!(b = buf_alloc(len)) && !buf_wait(len, deadline) && !(b = buf_alloc(len))) {
+		/* The budget has room, the system has none: nobody's put will wake us. */
+		if (clock_mono_ns() >= deadline)
 			return NULL;
+		fiber_sleep_ns(MEMORY_RETRY_NS);
+	}
 	return b;
 }
 

@@ -34,9 +34,9 @@
 #include "vfs/export.h"
 #include "vfs/fh.h"
 
-enum { HASH_BUCKETS = 4096, EVICT_BATCH = 16, EMFILE_RETRIES = 4, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
+enum { HASH_BUCKETS = 4096, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
 
-static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000;
+static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000, flusher_end_ns = 200000;
 
 /* STATX_DIOALIGN of 6.1; headers may be older than the kernel. */
 enum { MASK_DIOALIGN = 0x2000, DIO_ALIGN_MIN = 512, DIO_ALIGN_MAX = 65536 };
@@ -375,32 +375,66 @@ static bool out_of_descriptors(int err)
 	return err == -EMFILE || err == -ENFILE;
 }
 
+/* A file that nobody uses, but whose mapping has something to write yet; referenced. Not the same for all who ask at once. */
+static struct vfs_file *next_unwritten(void)
+{
+	static _Atomic unsigned asked;
+	const unsigned first = atomic_fetch_add(&asked, 1);
+	struct vfs_file *file = NULL;
+
+	leaf_lock(&cache.lock);
+	for (unsigned i = 0; i < HASH_BUCKETS && !file; i++)
+		TAILQ_FOREACH(file, cache.hash + (first + i) % HASH_BUCKETS, hash)
+			if (file->mapping_refs && file->refs == file->mapping_refs)
+				break;
+	if (file)
+		ref_locked(file);
+	leaf_unlock(&cache.lock);
+	return file;
+}
+
+/* Where no file is idle: write one back, so that it soon is. False: all are in use. */
+static fiber_fn bool write_one_back(void)
+{
+	struct vfs_file *file = next_unwritten();
+
+	if (!file)
+		return false;
+	mapping_writeout(file->mapping);
+	vfs_file_put(file);
+	fiber_sleep_ns(flusher_end_ns);
+	return true;
+}
+
 /* Run a job that opens descriptors, again as long as closing idle files may help. *result: a descriptor or -errno that it left. */
 static fiber_fn void run_opening(pool_main *fn, void *job, const int *result)
 {
 	for (unsigned i = 0;; i++) {
 		pool_run(fn, job, NULL);
-		if (!out_of_descriptors(*result) || i == EMFILE_RETRIES || !evict(EVICT_BATCH))
+		if (!out_of_descriptors(*result) || i == EMFILE_RETRIES || !(evict(EVICT_BATCH) || write_one_back()))
 			return;
 		close_dead();
 	}
 }
 
-/* Take a place for one more file. */
+/* Take a place for one more file. What waits to be written keeps its file open for a moment, and many of them are no reason to refuse. */
 static fiber_fn int reserve(void)
 {
-	bool full;
+	bool full = true;
 
-	leaf_lock(&cache.lock);
-	full = cache.count >= cache.max;
-	leaf_unlock(&cache.lock);
-	if (!full)
-		return 0;
-	counter_add(&counter_full, 1);
-	if (!evict(EVICT_BATCH))
-		return -EMFILE;
-	start_closer();
-	return 0;
+	for (unsigned i = 0; full && i < RESERVE_TRIES; i++) {
+		leaf_lock(&cache.lock);
+		full = cache.count >= cache.max;
+		leaf_unlock(&cache.lock);
+		if (!full)
+			break;
+		counter_add(&counter_full, 1);
+		if (evict(EVICT_BATCH))
+			start_closer();
+		else if (!write_one_back())
+			break;
+	}
+	return full ? -EMFILE : 0;
 }
 
 /* file goes in, unless another was faster: then that one is returned, and file dies. */

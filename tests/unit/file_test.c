@@ -15,6 +15,7 @@
 
 #include "runtime/buf.h"
 #include "runtime/counter.h"
+#include "runtime/fault.h"
 #include "runtime/fiber.h"
 #include "runtime/reactor.h"
 #include "tests/unit/vfs_harness.h"
@@ -444,6 +445,64 @@ Test(file, stress)
 	harness_before(stress_files);
 	vfs_harness_run_on(2, "rw", stress);
 }
+
+enum { MANY_FILES = 3 * HARNESS_FILES };
+
+static void write_part(struct vfs_file *file)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_write_result result;
+	struct vfs_payload payload = { .len = 5000, .buf = buf_alloc(8192) };
+
+	ASSERT(payload.buf);
+	payload.data = payload.buf->data;
+	memset(payload.data, 'x', payload.len);
+	ASSERT(vfs_write(&call, file, 0, &payload, VFS_UNSTABLE, &result) == 0);
+	buf_put(payload.buf);
+}
+
+/* Their half-written ends keep the files open for a moment; that is no reason to refuse more files than the cache holds. */
+static void many_unwritten(void)
+{
+	char path[64];
+	struct vfs_file *file;
+
+	for (unsigned i = 0; i < MANY_FILES; i++) {
+		path_of(path, i);
+		make_file(path);
+		file = file_at(path);
+		write_part(file);
+		vfs_file_put(file);
+	}
+	ASSERT(counter_value("file.cache_full") > 0);
+}
+
+ON(xfs, many_unwritten, "rw")
+
+static void disarm_soon(void *arg)
+{
+	fiber_sleep_ns(20000000);
+	fault_disarm_all();
+}
+
+/* The budget allows a buffer, the system has no memory: the READ waits, and the reactor does not stand still. */
+static void no_system_memory(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_read_result result;
+	struct vfs_file *file;
+
+	make_file(SCRATCH_FS "/f");
+	ASSERT(truncate(SCRATCH_FS "/f", 10000) == 0);
+	file = file_at(SCRATCH_FS "/f");
+	ASSERT(fiber_spawn(disarm_soon, NULL, "disarm") == 0);
+	fault_arm(FAULT_BUF_ALLOC, ENOMEM, 0, 0);
+	ASSERT(vfs_read(&call, file, 0, 10000, &result) == 0 && result.count == 10000);
+	vfs_read_put(&result);
+	vfs_file_put(file);
+}
+
+ON(xfs, no_system_memory, "rw")
 
 /* A clean stop writes what is staged. The file is looked at when the run is over. */
 static void write_and_leave(void)

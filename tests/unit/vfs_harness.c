@@ -116,7 +116,7 @@ void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void)
 	cr_assert_eq(buf_init(64 << 20), 0);
 	cr_assert_eq(cache_init(&(struct cache_config){ 0 }), 0);
 	install(options);
-	cr_assert_eq(vfs_file_cache_init(256), 0);
+	cr_assert_eq(vfs_file_cache_init(HARNESS_FILES), 0);
 	running = reactors;
 	if (before)
 		before();

@@ -25,6 +25,8 @@ void scratch_fs(const char *type);
 void scratch_mount_again(const char *type);
 void scratch_umount(void);
 
+enum { HARNESS_FILES = 256 }; /* bound of the open-file cache */
+
 /* Export SCRATCH_FS with these options (exports(5), appended to rw,insecure) and start caches; fn() runs on a fiber of a runtime of its own. */
 void vfs_harness_run(const char *options, void (*fn)(void));
 /* fn() on a fiber of each of so many reactors, at once. */
