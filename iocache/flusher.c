@@ -292,18 +292,28 @@ static void gather(struct mapping *m)
 	leaf_unlock(&m->lock);
 }
 
-static void flusher_main(void *arg)
+static void flusher_main(void *arg);
+
+/* A waiter that had to become the flusher, for want of a fiber, has its answer: somebody else may go on, if there is somebody now. */
+static bool hand_over(struct mapping *m, const struct mapping_waiter *self)
 {
-	struct mapping *m = arg;
+	return self && self->done && fiber_spawn(flusher_main, m, "flusher") == 0;
+}
+
+static void flush_until_idle(struct mapping *m, const struct mapping_waiter *self)
+{
 	bool release;
 	struct round r;
 
-	for (;;) {
+	while (!hand_over(m, self)) {
 		fiber_yield_idle();
 		gather(m);
 		mapping_refresh(m);
-		if (!round_begin(m, &r, &release))
-			break;
+		if (!round_begin(m, &r, &release)) {
+			if (release && m->config.release)
+				m->config.release(m->config.owner);
+			return;
+		}
 		counter_add(&rounds, 1);
 		round_write(m, &r);
 		if (r.waited_for)
@@ -311,8 +321,11 @@ static void flusher_main(void *arg)
 		mapping_disk_end(m);
 		round_end(m, &r);
 	}
-	if (release && m->config.release)
-		m->config.release(m->config.owner);
+}
+
+static void flusher_main(void *arg)
+{
+	flush_until_idle(arg, NULL);
 }
 
 /* Be the one who starts the flusher, unless it runs. A waiter that means to flush itself is not to be woken. */

@@ -75,6 +75,14 @@ noyield_fn bool mapping_is_idle(struct mapping *m)
 	return idle;
 }
 
+noyield_fn bool mapping_owes_sync(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool owes = m->stage_seq && m->unsynced == UNSYNCED_DATA;
+	leaf_unlock(&m->lock);
+	return owes;
+}
+
 noyield_fn uint32_t mapping_unit(const struct mapping *m)
 {
 	return m->unit;

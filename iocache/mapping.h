@@ -53,6 +53,8 @@ struct mapping *mapping_create(const struct mapping_config *config);
 void mapping_destroy(struct mapping *m);
 /* Nothing dirty and nothing running: it may be destroyed. */
 noyield_fn bool mapping_is_idle(struct mapping *m);
+/* Something was written through it that no sync has covered: whoever closes the file syncs it, and changes the verifier if that fails. */
+noyield_fn bool mapping_owes_sync(struct mapping *m);
 noyield_fn uint32_t mapping_unit(const struct mapping *m);
 noyield_fn uint64_t mapping_size(struct mapping *m);
 
@@ -100,6 +102,7 @@ struct mapping_payload {
 	uint32_t len;
 	bool unstable;            /* it will be acknowledged before it is written; otherwise mapping_write_wait() follows */
 	enum mapping_sync_how how; /* ... and waits for this */
+	bool keep_edges;          /* edges that it completes are not marked: they stay, clean, as long as there is room and time */
 };
 
 /*

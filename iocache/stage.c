@@ -191,7 +191,7 @@ static struct folio *prepare_edge(struct mapping *m, uint64_t start, uint64_t en
 	return f;
 }
 
-static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint64_t end, const uint8_t *from, uint64_t seq, bool unstable)
+static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint64_t end, const uint8_t *from, uint64_t seq, const struct mapping_payload *p)
 {
 	uint32_t a = (uint32_t)(start - f->start), b = (uint32_t)(end - f->start);
 
@@ -201,8 +201,8 @@ static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint6
 	byteset_add_lossy(&f->written, a, b);
 	if (!byteset_add(&f->dirty, a, b)) /* too many pieces: what is known goes with them */
 		f->dirty = f->valid;
-	mapping_dirty_locked(m, f, seq, unstable);
-	if (!f->mark && folio_is_complete(f, m->unit)) {
+	mapping_dirty_locked(m, f, seq, p->unstable);
+	if (!f->mark && !p->keep_edges && folio_is_complete(f, m->unit)) {
 		f->mark = true;
 		counter_add(&edges_completed, 1);
 	}
@@ -235,7 +235,7 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 	}
 	for (int i = 0; i < 2; i++)
 		if (edge[i])
-			write_edge(m, edge[i], s->edge[i].start, s->edge[i].end, p->data + (s->edge[i].start - w->start), w->seq, p->unstable);
+			write_edge(m, edge[i], s->edge[i].start, s->edge[i].end, p->data + (s->edge[i].start - w->start), w->seq, p);
 	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, w->end);
 	mapping_attr_locked(m, &w->after);

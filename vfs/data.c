@@ -140,6 +140,7 @@ static int write_bytes(const struct vfs_call *call, struct vfs_file *file, uint6
 	int error = call->cred.uid == 0 ? 0 : vfs_kill_suid(file, attr);
 
 	p.unstable = stable == VFS_UNSTABLE;
+	p.keep_edges = call->view->options.keep_edges;
 	p.how = stable == VFS_DATA_SYNC ? MAPPING_SYNC_DATA : MAPPING_SYNC_FILE;
 	result->verf = vfs_verifier();
 	if (!error)

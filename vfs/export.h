@@ -35,6 +35,7 @@ struct export_options {
 	uint64_t fsid;              /* fsid=NUM, or folded from fsid=UUID; fsid=root or 0 */
 	bool sec_sys;               /* sec=sys */
 	enum export_mode read_mode, write_mode; /* read_mode=, write_mode=: direct by default */
+	bool keep_edges;            /* misaligned_dontcache=no: completed edges stay in the cache too, for comparison */
 };
 
 /* One export seen by one client. Fields are immutable. */

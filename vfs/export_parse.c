@@ -211,6 +211,16 @@ static int apply_mode(struct parse *p, struct option_state *s, const struct opti
 	return 0;
 }
 
+static int apply_misaligned(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
+{
+	if (need_value(p, word, value))
+		return -EINVAL;
+	if (strcmp(value, "yes") && strcmp(value, "no"))
+		return parse_error(p, "'%s=%s': yes or no", word->name, value);
+	s->options.keep_edges = !strcmp(value, "no");
+	return 0;
+}
+
 static int apply_nothing(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
 	return 0;
@@ -246,6 +256,7 @@ static const struct option_word option_words[] = {
 	{ .name = "hide", .apply = apply_nothing },
 	{ .name = "insecure", .apply = apply_insecure, .arg = true },
 	{ .name = "insecure_locks", .apply = apply_notice, .text = "lock requests are authenticated as all others are" },
+	{ .name = "misaligned_dontcache", .apply = apply_misaligned },
 	{ .name = "mountpoint", .apply = apply_mountpoint },
 	{ .name = "mp", .apply = apply_mountpoint },
 	{ .name = "no_acl", .apply = apply_nothing },

@@ -121,6 +121,9 @@ static void close_if_open(int fd)
 /* May wait: a pool thread's work, or that of a process without reactors. */
 static void file_close(struct vfs_file *file)
 {
+	/* UNSTABLE data that nobody has committed: an error of the kernel's later write-back would reach nobody once the descriptors are gone. */
+	if (file->mapping && mapping_owes_sync(file->mapping) && fsync(file->buffered_fd))
+		vfs_verifier_change();
 	close_if_open(file->direct_fd);
 	close_if_open(file->buffered_fd);
 	close_if_open(file->sync_fd);

@@ -53,11 +53,12 @@ Test(export, defaults)
 	cr_expect(o.sec_sys);
 	cr_expect_eq(o.read_mode, EXPORT_MODE_DIRECT);
 	cr_expect_eq(o.write_mode, EXPORT_MODE_DIRECT);
+	cr_expect(!o.keep_edges);
 }
 
 Test(export, options)
 {
-	struct export_options o = options_of("/srv *(rw,async,insecure,no_root_squash,anonuid=7,anongid=-2,fsid=0x10,sec=sys,write_mode=buffered)");
+	struct export_options o = options_of("/srv *(rw,async,insecure,no_root_squash,anonuid=7,anongid=-2,fsid=0x10,sec=sys,write_mode=buffered,misaligned_dontcache=no)");
 
 	cr_expect(!o.read_only);
 	cr_expect(o.async);
@@ -68,6 +69,7 @@ Test(export, options)
 	cr_expect(o.has_fsid);
 	cr_expect_eq(o.fsid, 16);
 	cr_expect_eq(o.write_mode, EXPORT_MODE_BUFFERED);
+	cr_expect(o.keep_edges);
 	cr_expect_eq(options_of("/srv *(no_root_squash,all_squash)").squash, SQUASH_ALL);
 	cr_expect_eq(options_of("/srv *(all_squash,no_all_squash)").squash, SQUASH_ROOT);
 	cr_expect(options_of("/srv *(rw,ro)").read_only);
@@ -139,6 +141,7 @@ Test(export, errors)
 		{ "/srv *(refer=/x@host)", "no referrals" },
 		{ "/srv *(read_mode=fast)", "direct or buffered" },
 		{ "/srv *(write_mode=dontcache)", "direct or buffered" }, /* no such mode yet: refused, not taken for another */
+		{ "/srv *(misaligned_dontcache=maybe)", "yes or no" },
 		{ "/srv @group(rw)", "netgroups are not supported" },
 		{ "/srv 10.0.0.0/33", "neither an address" },
 		{ "/srv 10.0.0.0/255.255.x.0", "neither an address" },

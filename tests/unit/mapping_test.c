@@ -75,10 +75,12 @@ static void run(void (*test)(void))
 
 /* ---- doing things ---- */
 
+static bool keep_edges;
+
 static int write_bytes(uint64_t offset, uint32_t len, uint8_t value, bool unstable)
 {
 	struct buf *b = buf_alloc(len + UNIT);
-	struct mapping_payload p = { .buf = b, .data = b->data + offset % UNIT, .len = len, .unstable = unstable, .how = MAPPING_SYNC_FILE };
+	struct mapping_payload p = { .buf = b, .data = b->data + offset % UNIT, .len = len, .unstable = unstable, .how = MAPPING_SYNC_FILE, .keep_edges = keep_edges };
 	struct mapping_write w;
 	int error;
 
@@ -312,6 +314,17 @@ static void half_is_kept(void)
 }
 
 Test(mapping, the_write_that_completes_an_edge_drops_it) { run(half_is_kept); }
+
+static void kept_for_comparison(void)
+{
+	keep_edges = true;                                   /* 1.11: misaligned_dontcache=no */
+	cr_assert_eq(write_stable(0, 1000, 1), 0);
+	cr_assert_eq(write_stable(1000, UNIT - 1000, 2), 0);
+	cr_assert_eq(in_hand(0, UNIT), UNIT);
+	expect_disk(0, 1000, 1);
+}
+
+Test(mapping, completed_edges_stay_if_the_export_says_so) { run(kept_for_comparison); }
 
 static void any_order(void)
 {
