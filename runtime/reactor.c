@@ -510,6 +510,7 @@ int runtime_init(const struct reactor_config *asked)
 	choose_backend(asked);
 	set_defaults(asked);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes (ulimit -f) is an error of the WRITE: EFBIG */
 	err = fibers_check_limit(config.reactors * config.fibers);
 	if (err)
 		goto restore_backend;
