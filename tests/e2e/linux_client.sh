@@ -21,7 +21,7 @@ lab_make xfs4k disk 1G
 mkdir -m 777 "$lab_dir/disk/export" "$lab_dir/state" "$lab_dir/share"
 daemon_state=$lab_dir/state
 daemon_start --export "$lab_dir/disk/export(rw,insecure,no_root_squash)" || exit 1
-tar -C /usr/include -cf "$lab_dir/share/tree.tar" .
+tar -C /usr/include -cf "$lab_dir/share/tree.tar" linux
 passed=0 failed=0
 
 cat >"$lab_dir/share/script" <<GUEST
@@ -46,7 +46,7 @@ else
 	echo "ok - rsync # SKIP not in the guest"
 fi
 if command -v git >/dev/null; then
-	check "git takes a tree in" sh -c 'mkdir /mnt/nfs/git && cd /mnt/nfs/git && git init -q . && cp -r /tmp/tree/linux . && git add -A && git -c user.name=t -c user.email=t@t commit -qm t'
+	check "git takes a tree in" sh -c 'mkdir /mnt/nfs/git && cd /mnt/nfs/git && git init -q . && cp -r /tmp/tree/linux src && git add -A && git -c user.name=t -c user.email=t@t commit -qm t'
 	check "caches dropped" fresh
 	check "git's objects are whole" git -C /mnt/nfs/git fsck --full
 	check "git clones" git clone -q /mnt/nfs/git /mnt/nfs/clone
@@ -67,11 +67,10 @@ umount /mnt/nfs
 exit \$fails
 GUEST
 
-out=$("$KERNEL_CLIENT" run --timeout 500 --share "$lab_dir/share" 'bash /host/script' 2>&1)
-status=$?
-echo "$out"
-passed=$(grep -c '^ok -' <<<"$out") failed=$(grep -c '^not ok -' <<<"$out")
-skipped=$(grep -c '^ok - .*# SKIP' <<<"$out")
+"$KERNEL_CLIENT" run --timeout 500 --share "$lab_dir/share" 'bash /host/script' 2>&1 | tee "$lab_dir/out"
+status=${PIPESTATUS[0]}
+passed=$(grep -c '^ok -' "$lab_dir/out") failed=$(grep -c '^not ok -' "$lab_dir/out")
+skipped=$(grep -c '^ok - .*# SKIP' "$lab_dir/out")
 passed=$((passed - skipped))
 if [ $status != 0 ] && [ "$failed" = 0 ]; then
 	echo "not ok - the guest ended with status $status"
