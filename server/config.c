@@ -80,7 +80,7 @@ void config_init(struct server_config *c)
 			.reactor_calls_max = 2048,
 			.memory_bytes_max = 256 * kib * kib,
 			.io_bytes_max = kib * kib,
-			.open_files_max = 1024,
+			.open_files_max = 16384,
 			.idle_timeout_s = 360,
 			.record_timeout_s = 60,
 			.drc_entries_max = 8192,

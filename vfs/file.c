@@ -1,8 +1,9 @@
 /*
  * vfs/file.c - the open-file cache.
  *
- * Files stand in a hash by handle; those that nobody references also on an LRU list, oldest first. cache.lock, a leaf lock, protects both, the reference counts,
- * and the list of the dead: files that left the hash and wait to be closed. Closing may wait for a device (the last close of a removed file frees its
+ * Files stand in a hash by handle; those that nobody references also on one of two LRU lists, oldest first: with a mapping, or without one. When room is
+ * needed, those without go first: a look-up puts in what it found (vfs_file_adopt()), and a walk through a large tree must not cost others their mappings.
+ * cache.lock, a leaf lock, protects all of that, the reference counts, and the list of the dead: files that left the hash and wait to be closed. Closing may wait for a device (the last close of a removed file frees its
  * space), so a fiber takes the dead to the pool: the closer, spawned when there are some and none runs.
  *
  * A file is opened outside the lock; of two fibers that open the same one, the second to come back finds the first's and throws its own away. The mapping
@@ -34,7 +35,7 @@
 #include "vfs/export.h"
 #include "vfs/fh.h"
 
-enum { HASH_BUCKETS = 4096, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
+enum { HASH_BUCKETS = 16384, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
 
 static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000, flusher_end_ns = 200000;
 
@@ -44,6 +45,7 @@ enum { MASK_DIOALIGN = 0x2000, DIO_ALIGN_MIN = 512, DIO_ALIGN_MAX = 65536 };
 TAILQ_HEAD(vfs_file_list, vfs_file);
 
 COUNTER_DEFINE(counter_opened, "file.opened");
+COUNTER_DEFINE(counter_adopted, "file.adopted");
 COUNTER_DEFINE(counter_closed, "file.closed");
 COUNTER_DEFINE(counter_full, "file.cache_full");
 
@@ -51,7 +53,7 @@ static struct {
 	struct leaf_lock lock;
 	/* protected by lock */
 	struct vfs_file_list hash[HASH_BUCKETS];
-	struct vfs_file_list lru;
+	struct vfs_file_list light, heavy; /* unreferenced: without and with a mapping */
 	struct vfs_file_list dead;  /* linked by .lru */
 	unsigned count;             /* in the hash */
 	unsigned max;
@@ -79,10 +81,16 @@ static struct vfs_file *find_locked(const struct vfs_fh *fh)
 	return NULL;
 }
 
+/* Of an unreferenced file: nobody can open it for I/O meanwhile. */
+static struct vfs_file_list *lru_of(const struct vfs_file *file)
+{
+	return file->mapping ? &cache.heavy : &cache.light;
+}
+
 static void ref_locked(struct vfs_file *file)
 {
 	if (!file->refs++)
-		TAILQ_REMOVE(&cache.lru, file, lru);
+		TAILQ_REMOVE(lru_of(file), file, lru);
 }
 
 /* An unreferenced file leaves the cache. */
@@ -90,7 +98,7 @@ static void bury_locked(struct vfs_file *file)
 {
 	ASSERT(!file->refs);
 	TAILQ_REMOVE(bucket(&file->fh), file, hash);
-	TAILQ_REMOVE(&cache.lru, file, lru);
+	TAILQ_REMOVE(lru_of(file), file, lru);
 	cache.count--;
 	TAILQ_INSERT_TAIL(&cache.dead, file, lru);
 }
@@ -211,27 +219,41 @@ static void start_closer(void)
 	leaf_unlock(&cache.lock);
 }
 
+static unsigned bury_first_locked(const struct vfs_file_list *list, unsigned n)
+{
+	unsigned buried = 0;
+
+	for (; buried < n && !TAILQ_EMPTY(list); buried++)
+		bury_locked(TAILQ_FIRST(list));
+	return buried;
+}
+
 static unsigned evict(unsigned n)
 {
-	unsigned evicted = 0;
+	unsigned evicted;
 
 	leaf_lock(&cache.lock);
-	while (evicted < n && !TAILQ_EMPTY(&cache.lru)) {
-		bury_locked(TAILQ_FIRST(&cache.lru));
-		evicted++;
-	}
+	evicted = bury_first_locked(&cache.light, n);
+	evicted += bury_first_locked(&cache.heavy, n - evicted);
 	leaf_unlock(&cache.lock);
 	return evicted;
+}
+
+static void reap_locked(const struct vfs_file_list *list, uint64_t now, uint64_t idle_ns)
+{
+	struct vfs_file *file;
+
+	while ((file = TAILQ_FIRST(list)) && now - file->last_used_ns >= idle_ns)
+		bury_locked(file);
 }
 
 noyield_fn void vfs_file_reap(uint64_t idle_ns)
 {
 	const uint64_t now = clock_mono_ns();
-	struct vfs_file *file;
 
 	leaf_lock(&cache.lock);
-	while ((file = TAILQ_FIRST(&cache.lru)) && now - file->last_used_ns >= idle_ns)
-		bury_locked(file);
+	reap_locked(&cache.light, now, idle_ns);
+	reap_locked(&cache.heavy, now, idle_ns);
 	leaf_unlock(&cache.lock);
 	start_closer();
 }
@@ -288,20 +310,21 @@ int vfs_file_cache_init(unsigned files_max)
 	leaf_lock_init(&cache.lock);
 	for (unsigned i = 0; i < HASH_BUCKETS; i++)
 		TAILQ_INIT(cache.hash + i);
-	TAILQ_INIT(&cache.lru);
+	TAILQ_INIT(&cache.light);
+	TAILQ_INIT(&cache.heavy);
 	TAILQ_INIT(&cache.dead);
 	cache.reaper.fn = reaper_tick;
 	cache.max = raise_descriptor_limit(files_max);
 	return cache.max ? 0 : -EMFILE;
 }
 
-/* A file whose mapping was not flushed in this drain yet; referenced. */
-static struct vfs_file *next_to_flush_locked(uint64_t begun_ns)
+/* A file whose mapping was not flushed in this drain yet, from *bucket_at on; referenced. */
+static struct vfs_file *next_to_flush_locked(uint64_t begun_ns, unsigned *bucket_at)
 {
 	struct vfs_file *file;
 
-	for (unsigned i = 0; i < HASH_BUCKETS; i++)
-		TAILQ_FOREACH(file, cache.hash + i, hash)
+	for (; *bucket_at < HASH_BUCKETS; ++*bucket_at)
+		TAILQ_FOREACH(file, cache.hash + *bucket_at, hash)
 			if (file->mapping && file->flushed_ns < begun_ns) {
 				file->flushed_ns = begun_ns;
 				ref_locked(file);
@@ -313,12 +336,13 @@ static struct vfs_file *next_to_flush_locked(uint64_t begun_ns)
 fiber_fn void vfs_file_cache_drain(void)
 {
 	const uint64_t begun_ns = clock_mono_ns();
+	unsigned bucket_at = 0;
 	struct vfs_file *file;
 	int err;
 
 	for (;;) {
 		leaf_lock(&cache.lock);
-		file = next_to_flush_locked(begun_ns);
+		file = next_to_flush_locked(begun_ns, &bucket_at);
 		leaf_unlock(&cache.lock);
 		if (!file)
 			break;
@@ -462,6 +486,21 @@ static struct vfs_file *insert(struct vfs_file *file)
 	return other ? other : file;
 }
 
+/* With a descriptor of its own. NULL: the descriptor is closed. */
+static struct vfs_file *file_new_open(const struct vfs_fh *fh, struct export *export, int path_fd, const struct statx *stx)
+{
+	struct vfs_file *file = file_new(fh, export);
+
+	if (!file) {
+		close(path_fd);
+		return NULL;
+	}
+	file->path_fd = path_fd;
+	file->type = stx->stx_mode & S_IFMT;
+	file->fileid = stx->stx_ino;
+	return file;
+}
+
 static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, struct vfs_file **file)
 {
 	struct open_job j = { .fh = fh, .mount_fd = export->mount_fd };
@@ -470,14 +509,9 @@ static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, st
 	run_opening(open_main, &j, &j.fd);
 	if (j.fd < 0)
 		return j.fd;
-	opened = file_new(fh, export);
-	if (!opened) {
-		close(j.fd);
+	opened = file_new_open(fh, export, j.fd, &j.stx);
+	if (!opened)
 		return -ENOMEM;
-	}
-	opened->path_fd = j.fd;
-	opened->type = j.stx.stx_mode & S_IFMT;
-	opened->fileid = j.stx.stx_ino;
 	counter_add(&counter_opened, 1);
 	TRACE(TRACE_FILE, "file.open", "export %s fileid %llu type %o", export->path, (unsigned long long)opened->fileid, opened->type);
 	*file = insert(opened);
@@ -526,6 +560,46 @@ noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh)
 	return file;
 }
 
+/* Room for one more without closing anything that has a mapping; it may take a few too many from the LRU, not too few. */
+static bool reserve_light(void)
+{
+	bool room;
+
+	leaf_lock(&cache.lock);
+	room = cache.count < cache.max || bury_first_locked(&cache.light, EVICT_BATCH);
+	leaf_unlock(&cache.lock);
+	return room;
+}
+
+/* Not in the hash, and closed in the pool. */
+static void discard(struct vfs_file *file)
+{
+	leaf_lock(&cache.lock);
+	TAILQ_INSERT_TAIL(&cache.dead, file, lru);
+	leaf_unlock(&cache.lock);
+	start_closer();
+}
+
+noyield_fn void vfs_file_adopt(struct export *export, const struct vfs_fh *fh, int path_fd, const struct statx *stx)
+{
+	struct vfs_file *file = vfs_file_peek(fh);
+
+	if (file) {
+		close(path_fd); /* not the last descriptor of its inode: nothing to wait for */
+		vfs_file_put(file);
+		return;
+	}
+	file = file_new_open(fh, export, path_fd, stx);
+	if (!file)
+		return;
+	if (!stx->stx_nlink || !reserve_light()) {
+		discard(file);
+		return;
+	}
+	counter_add(&counter_adopted, 1);
+	vfs_file_put(insert(file));
+}
+
 noyield_fn struct vfs_file *vfs_file_ref(struct vfs_file *file)
 {
 	leaf_lock(&cache.lock);
@@ -541,7 +615,7 @@ static void put_locked(struct vfs_file *file)
 	if (--file->refs)
 		return;
 	file->last_used_ns = clock_mono_ns();
-	TAILQ_INSERT_TAIL(&cache.lru, file, lru);
+	TAILQ_INSERT_TAIL(lru_of(file), file, lru);
 	if (file->removed || (file->read_only_until_ns && file->last_used_ns >= file->read_only_until_ns))
 		bury_locked(file);
 }

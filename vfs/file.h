@@ -17,6 +17,7 @@
 
 struct mapping;
 struct export;
+struct statx;
 
 struct vfs_file {
 	/* immutable after insertion */
@@ -71,6 +72,11 @@ noyield_fn void vfs_file_put(struct vfs_file *file);
 noyield_fn struct vfs_file *vfs_file_ref(struct vfs_file *file);
 /* Look only in the cache: NULL if not there. Referenced. */
 noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh);
+/*
+ * What a look-up found goes into the cache, where the client will soon ask for it: path_fd (O_PATH, taken over in any case), fh, attributes. It takes the place of
+ * files without a mapping only.
+ */
+noyield_fn void vfs_file_adopt(struct export *export, const struct vfs_fh *fh, int path_fd, const struct statx *stx);
 /* Open the descriptors and make the mapping of a regular file, once. -EISDIR, -EINVAL (not regular), -EROFS only on use for write. */
 fiber_fn int vfs_file_open_io(struct vfs_file *file);
 /* NULL while I/O was never opened. */

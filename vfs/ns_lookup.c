@@ -37,6 +37,7 @@ struct lookup_job {
 	const char *name;
 	int err;
 	uint64_t resolve;
+	int fd;              /* O_PATH, or < 0 */
 	struct ns_found found;
 	bool dir_valid;
 	struct statx dir_stx;
@@ -71,11 +72,9 @@ pool_fn int ns_open_child(const struct vfs_file *dir, const char *name)
 static void lookup_main(void *arg)
 {
 	struct lookup_job *j = arg;
-	const int fd = open_child(j->dir, j->name, j->resolve);
 
-	j->err = fd < 0 ? fd : ns_found_from_fd(j->dir->export, fd, &j->found);
-	if (fd >= 0)
-		close(fd);
+	j->fd = open_child(j->dir, j->name, j->resolve);
+	j->err = j->fd < 0 ? j->fd : ns_found_from_fd(j->dir->export, j->fd, &j->found);
 	j->dir_valid = !statx(j->dir->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->dir_stx);
 	if (j->err == -ENOENT && j->dir_valid && !j->dir_stx.stx_nlink)
 		j->err = -ESTALE;
@@ -102,7 +101,7 @@ static bool lookup_in_memory(const struct vfs_call *call, struct lookup_job *j)
 static fiber_fn int lookup_child(const struct vfs_call *call, struct vfs_file *dir, const char *name, struct vfs_node *node, struct vfs_attr *dir_attr,
 				 bool *dir_attr_valid)
 {
-	struct lookup_job j = { .dir = dir, .name = name };
+	struct lookup_job j = { .dir = dir, .name = name, .fd = -1 };
 
 	if (!lookup_in_memory(call, &j)) {
 		j.resolve = 0;
@@ -113,6 +112,10 @@ static fiber_fn int lookup_child(const struct vfs_call *call, struct vfs_file *d
 		vfs_attr_from_statx(dir->export, &j.dir_stx, dir_attr);
 	if (!j.err)
 		ns_node_fill(dir->export, &j.found, node);
+	if (!j.err)
+		vfs_file_adopt(dir->export, &j.found.fh, j.fd, &j.found.stx);
+	else if (j.fd >= 0)
+		io_close(j.fd);
 	return j.err;
 }
 

@@ -24,6 +24,7 @@
 #include "vfs/export.h"
 #include "vfs/fh.h"
 #include "vfs/file.h"
+#include "vfs/ns.h"
 
 enum { FILES_MAX = 256 }; /* the harness's */
 
@@ -478,6 +479,76 @@ static void many_unwritten(void)
 }
 
 ON(xfs, many_unwritten, "rw")
+
+static void look_up(struct vfs_file *dir, const char *name, struct vfs_node *node)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_attr attr;
+	bool valid;
+
+	ASSERT(vfs_lookup(&call, dir, harness_name(name), node, &attr, &valid) == 0);
+}
+
+/* What was looked up is open: what the client asks about it next needs no trip to the pool. And it goes when it is removed. */
+static void looked_up_is_open(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *root = harness_root(), *file, *again;
+	int64_t opened;
+	struct vfs_attr attr;
+	struct vfs_node node;
+	struct vfs_wcc wcc;
+
+	make_file(SCRATCH_FS "/f");
+	ASSERT(symlink("f", SCRATCH_FS "/l") == 0);
+	look_up(root, "f", &node);
+	opened = counter_value("file.opened");
+	ASSERT(vfs_file_get(&call, &node.fh, &file) == 0);
+	ASSERT(counter_value("file.opened") == opened);
+	ASSERT(vfs_getattr(file, &attr) == 0 && attr.fileid == node.attr.fileid && S_ISREG(file->type) && file->fileid == attr.fileid);
+	ASSERT(vfs_file_open_io(file) == 0);
+	look_up(root, "f", &node);
+	ASSERT(vfs_file_get(&call, &node.fh, &again) == 0 && again == file);
+	vfs_file_put(again);
+	vfs_file_put(file);
+	look_up(root, "l", &node);
+	ASSERT((file = vfs_file_peek(&node.fh)) && S_ISLNK(file->type));
+	vfs_file_put(file);
+	look_up(root, "f", &node);
+	ASSERT(vfs_remove(&call, root, harness_name("f"), &wcc) == 0);
+	ASSERT(!vfs_file_peek(&node.fh) && vfs_file_get(&call, &node.fh, &file) == -ESTALE);
+	vfs_file_put(root);
+}
+ON(xfs, looked_up_is_open, "rw,no_root_squash")
+ON(ext4, looked_up_is_open, "rw,no_root_squash")
+
+/* A walk through more files than the cache holds keeps its bound, and costs nobody a mapping. */
+static void a_walk_evicts_no_mapping(void)
+{
+	struct vfs_file *root = harness_root(), *file, *held;
+	int64_t opened = counter_value("file.opened") + counter_value("file.adopted"), closed = counter_value("file.closed"), now_open;
+	struct vfs_node node;
+	char path[64];
+
+	make_file(SCRATCH_FS "/mapped");
+	file = file_at(SCRATCH_FS "/mapped");
+	held = file;
+	ASSERT(vfs_file_open_io(file) == 0);
+	vfs_file_put(file);
+	for (unsigned i = 0; i < MANY_FILES; i++) {
+		path_of(path, i);
+		make_file(path);
+		look_up(root, strrchr(path, '/') + 1, &node);
+		now_open = counter_value("file.opened") + counter_value("file.adopted") - opened;
+		wait_closed(closed + now_open - HARNESS_FILES);
+	}
+	handle_of(SCRATCH_FS "/mapped", &node.fh);
+	file = vfs_file_peek(&node.fh);
+	ASSERT(file == held && vfs_file_mapping(file));
+	vfs_file_put(file);
+	vfs_file_put(root);
+}
+ON(xfs, a_walk_evicts_no_mapping, "rw,no_root_squash")
 
 static void disarm_soon(void *arg)
 {
