@@ -35,7 +35,6 @@ enum { ENTRY_WIRE_BYTES = 24, KERNEL_BUFFER_BYTES = 32768, PAGE_BYTES_MAX = 256 
 
 struct page {
 	struct vfs_dirent *entries;
-	struct ns_found *found;   /* beside entries; plus only */
 	unsigned count, room;
 	char *names;
 	size_t names_len, names_room;
@@ -63,12 +62,12 @@ static bool grow(void **mem, size_t size)
 	return grown;
 }
 
-static int page_make_room(struct page *p, size_t name_len, bool plus)
+static int page_make_room(struct page *p, size_t name_len)
 {
 	const unsigned room = p->room ? 2 * p->room : ENTRIES_FIRST;
 
 	if (p->count == p->room) {
-		if (!grow((void **)&p->entries, room * sizeof(*p->entries)) || (plus && !grow((void **)&p->found, room * sizeof(*p->found))))
+		if (!grow((void **)&p->entries, room * sizeof(*p->entries)))
 			return -ENOMEM;
 		p->room = room;
 	}
@@ -80,18 +79,23 @@ static int page_make_room(struct page *p, size_t name_len, bool plus)
 	return 0;
 }
 
-static bool find_by_name(const struct readdir_job *j, const char *name, uint64_t fileid, struct ns_found *found)
+static bool find_by_name(const struct readdir_job *j, const char *name, struct vfs_dirent *e)
 {
 	const struct vfs_file *dir = j->dir;
+	struct statx stx;
 
-	if (!dir->export->private_mount || ns_name_is_dots(name) || vfs_fh_from_name(dir->export->id, dir->path_fd, name, &found->fh))
+	if (!dir->export->private_mount || ns_name_is_dots(name) || vfs_fh_from_name(dir->export->id, dir->path_fd, name, &e->node.fh))
 		return false;
-	return !statx(dir->path_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &found->stx) && found->stx.stx_ino == fileid;
+	if (statx(dir->path_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &stx) || stx.stx_ino != e->fileid)
+		return false;
+	vfs_attr_from_statx(dir->export, &stx, &e->node.attr);
+	return true;
 }
 
 /* Opened, identified, measured; false: it goes without. */
-static bool find_by_opening(const struct readdir_job *j, const char *name, struct ns_found *found)
+static bool find_by_opening(const struct readdir_job *j, const char *name, struct vfs_dirent *e)
 {
+	struct ns_found found;
 	const bool up = !strcmp(name, "..");
 	int fd;
 	bool ok;
@@ -99,10 +103,15 @@ static bool find_by_opening(const struct readdir_job *j, const char *name, struc
 	if (up && !ns_is_root(j->dir) && !j->dir->export->private_mount)
 		return false;
 	fd = ns_open_child(j->dir, up && ns_is_root(j->dir) ? "." : name);
-	ok = fd >= 0 && !ns_found_from_fd(j->dir->export, fd, found);
+	ok = fd >= 0 && !ns_found_from_fd(j->dir->export, fd, &found);
 	if (fd >= 0)
 		close(fd);
-	return ok;
+	if (!ok)
+		return false;
+	e->node.fh = found.fh;
+	e->fileid = found.stx.stx_ino;
+	vfs_attr_from_statx(j->dir->export, &found.stx, &e->node.attr);
+	return true;
 }
 
 /* 1: the page is full. */
@@ -114,18 +123,19 @@ static int page_add(struct readdir_job *j, const struct dirent64 *d)
 
 	if (p->count && p->wire_bytes + wire > j->bytes)
 		return 1;
-	if (page_make_room(p, len, j->plus))
+	if (page_make_room(p, len))
 		return -ENOMEM;
 	e = p->entries + p->count;
-	*e = (struct vfs_dirent){ .fileid = d->d_ino, .cookie = d->d_off, .name.len = len };
+	e->fileid = d->d_ino;
+	e->cookie = d->d_off;
+	e->name = (struct vfs_name){ .len = len };
+	e->has_node = false;
 	if (!strcmp(d->d_name, "..") && ns_is_root(j->dir))
 		e->fileid = j->dir->fileid;
 	memcpy(p->names + p->names_len, d->d_name, len);
 	p->names_len += len;
 	if (j->plus)
-		e->has_node = find_by_name(j, d->d_name, d->d_ino, p->found + p->count) || find_by_opening(j, d->d_name, p->found + p->count);
-	if (e->has_node)
-		e->fileid = p->found[p->count].stx.stx_ino;
+		e->has_node = find_by_name(j, d->d_name, e) || find_by_opening(j, d->d_name, e);
 	p->count++;
 	p->wire_bytes += wire;
 	return 0;
@@ -176,9 +186,7 @@ static void find_all_again(struct readdir_job *j)
 		e = j->page.entries + i;
 		memcpy(name, from, e->name.len);
 		name[e->name.len] = 0;
-		e->has_node = find_by_opening(j, name, j->page.found + i);
-		if (e->has_node)
-			e->fileid = j->page.found[i].stx.stx_ino;
+		e->has_node = find_by_opening(j, name, e);
 	}
 }
 
@@ -213,7 +221,6 @@ static void readdir_main(void *arg)
 static void page_free(struct page *p)
 {
 	free(p->entries);
-	free(p->found);
 	free(p->names);
 }
 
@@ -240,9 +247,8 @@ static struct vfs_dirlist *page_to_list(const struct readdir_job *j)
 		e->name.data = name;
 		name += e->name.len;
 		if (e->has_node)
-			ns_node_fill(j->dir->export, j->page.found + i, &e->node);
+			vfs_attr_overlay(&e->node.fh, &e->node.attr);
 	}
-	free(j->page.found);
 	return &l->list;
 }
 
