@@ -26,7 +26,8 @@ nfsdirectd_SOURCES = server/main.c
 nfsdirectd_LDADD = $(SERVER_LIBS)
 
 SERVER_HARNESS = tests/unit/server_harness.c tests/unit/server_harness.h
-SERVER_UNIT_TESTS = tests/unit/config_test tests/unit/conn_test tests/unit/dispatch_test tests/unit/drc_test
+SERVER_UNIT_TESTS = tests/unit/config_test tests/unit/conn_test tests/unit/dispatch_test tests/unit/drc_test \
+	tests/unit/mount_test
 check_PROGRAMS += $(SERVER_UNIT_TESTS)
 TESTS += $(SERVER_UNIT_TESTS) tests/unit/daemon_signals
 EXTRA_DIST += tests/unit/daemon_signals
@@ -38,6 +39,8 @@ tests_unit_dispatch_test_SOURCES = tests/unit/dispatch_test.c $(SERVER_HARNESS)
 tests_unit_dispatch_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
 tests_unit_drc_test_SOURCES = tests/unit/drc_test.c $(SERVER_HARNESS)
 tests_unit_drc_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
+tests_unit_mount_test_SOURCES = tests/unit/mount_test.c $(VFS_TEST_HARNESS)
+tests_unit_mount_test_LDADD = $(SERVER_LIBS) $(CRITERION_LIBS)
 
 # A load program, for people: not part of the tests.
 check_PROGRAMS += tests/bench/rpc_load

@@ -110,12 +110,12 @@ static struct mountstat3 status_of(int err)
 	case ESTALE:
 	case ENOENT: return MNT3ERR_NOENT;
 	case EIO: return MNT3ERR_IO;
-	case EAGAIN:
 	case EACCES: return MNT3ERR_ACCES;
 	case ENOTDIR: return MNT3ERR_NOTDIR;
 	case EINVAL: return MNT3ERR_INVAL;
 	case ENAMETOOLONG: return MNT3ERR_NAMETOOLONG;
 	case EOPNOTSUPP: return MNT3ERR_NOTSUPP;
+	/* EAGAIN too, the client's name is not known yet: the protocol has no "later", and ACCES would say that it is not for this client. */
 	default: return MNT3ERR_SERVERFAULT;
 	}
 }
@@ -170,14 +170,32 @@ static int walk(const struct vfs_call *call, const char *below, struct vfs_fh *f
 	return err;
 }
 
+/* What has no answer to say "later" waits longer than calls do, but less than clients wait for an answer. */
+static const uint64_t name_wait_ns = 4000000000;
+
+static int view_find(const char *path, const struct sockaddr *client, struct export_view **view, const char **below)
+{
+	export_refresh();
+	int err = export_view_by_path(path, client, view, below);
+	if (err == -EACCES) {
+		/* It may be a host whose address is being looked for. */
+		export_hosts_await(name_wait_ns);
+		err = export_view_by_path(path, client, view, below);
+	}
+	if (err == -EAGAIN) {
+		export_name_await(client, name_wait_ns);
+		err = export_view_by_path(path, client, view, below);
+	}
+	return err;
+}
+
 static int mount_path(struct rpc_call *call, const char *path, struct vfs_fh *fh)
 {
 	const struct sockaddr *client = (const struct sockaddr *)&call->conn->peer;
 	struct export_view *view;
 	struct cred ignored;
 	const char *below = "";
-	export_resolve(client);
-	int err = export_view_by_path(path, client, &view, &below);
+	int err = view_find(path, client, &view, &below);
 	if (err != 0)
 		return err;
 	/* Not for the identity, but for the port of a `secure` export. */

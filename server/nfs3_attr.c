@@ -14,15 +14,22 @@
 
 /* --- objects --- */
 
-/* The view of an export id for this client, after asking for its name if need be. */
+/* A name service that works answers in this time; of one that does not the client hears JUKEBOX and asks again. */
+static const uint64_t name_wait_ns = 200000000;
+
+/* The view of an export id for this client, after looking for an absent export or asking for the client's name if need be. */
 static int view_find(uint64_t export_id, const struct sockaddr *client, struct export_view **view)
 {
 	int err = export_view_by_id(export_id, client, view);
-	if (err != -EAGAIN)
-		return err;
-	export_resolve(client);
-	err = export_view_by_id(export_id, client, view);
-	return err == -EAGAIN ? -EACCES : err;
+	if (err == -ENODEV) {
+		export_refresh();
+		err = export_view_by_id(export_id, client, view);
+	}
+	if (err == -EAGAIN) {
+		export_name_await(client, name_wait_ns);
+		err = export_view_by_id(export_id, client, view);
+	}
+	return err == -ENODEV ? -ESTALE : err;
 }
 
 int nfs3_object_get(struct rpc_call *call, const struct nfs_fh3 *wire, struct nfs3_object *o)

@@ -3,11 +3,14 @@
  *
  * One table is current. table_lock, a leaf lock, protects the pointer and what parsing left open in it: each entry's export, each client's view and the
  * addresses of clients by name. Look-ups run inside it and leave with a referenced view, so nothing of a table outlives it but what somebody holds.
- * install_mutex, held in pool threads only and taken before table_lock, makes changes one at a time: they may open, stat and resolve at leisure and take
- * table_lock only to swap pointers.
+ * install_mutex, held in threads that may wait only and taken before table_lock, makes changes one at a time: they may open and stat at leisure and take
+ * table_lock only to swap pointers. Nobody asks the name service while holding either: a table's hosts are asked for before it is installed, and those without an
+ * answer again later (vfs/export_name.c).
  *
  * struct export never changes once made. When a directory appears, disappears or is another one than before, its entry gets a new struct export and its clients
- * new views; calls and open files keep the old ones until they are done. A view holds its export; an open file (vfs/file.c) holds one too.
+ * new views; calls and open files keep the old ones until they are done. A view holds its export; an open file (vfs/file.c) holds one too. The last of them may
+ * go on a reactor, but the last close of a file system that is mounted nowhere else unmounts it: then the dead export waits in a list for a fiber that takes
+ * it to the pool. What finds no fiber is closed with the next one, at a refresh, or at the end.
  *
  * The descriptors: root_fd was opened by path and keeps the file system mounted, as an export of knfsd does. mount_fd lies on a private copy of the mount
  * (open_tree), in which nothing is mounted on the export's directories: a look-up there finds the covered directory, as knfsd does without crossmnt, and can
@@ -31,8 +34,10 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/fiber.h"
 #include "runtime/log.h"
 #include "runtime/pool.h"
+#include "runtime/reactor.h"
 #include "runtime/sync.h"
 #include "vfs/export_table.h"
 #include "vfs/fh.h"
@@ -53,6 +58,12 @@ static struct leaf_lock table_lock = LEAF_LOCK_INIT;
 /* protected by table_lock; written with install_mutex held too */
 static struct export_table *current;
 static uint64_t absent_tried_ns, host_tried_ns;
+
+STAILQ_HEAD(export_dead_list, export);
+static struct leaf_lock dead_lock = LEAF_LOCK_INIT;
+/* protected by dead_lock */
+static struct export_dead_list dead = STAILQ_HEAD_INITIALIZER(dead);
+static bool closer_running;
 
 /* What a file system is like, by statfs f_type. */
 struct fs_kind {
@@ -98,13 +109,9 @@ noyield_fn struct export *export_get(struct export *e)
 	return e;
 }
 
-noyield_fn void export_put(struct export *e)
+/* May wait. */
+static void export_close(struct export *e)
 {
-	const unsigned refs = atomic_fetch_sub(&e->refs, 1);
-
-	ASSERT(refs > 0);
-	if (refs > 1)
-		return;
 	if (e->root_fd >= 0)
 		close(e->root_fd);
 	if (e->mount_fd >= 0)
@@ -112,6 +119,62 @@ noyield_fn void export_put(struct export *e)
 	leaf_lock_fini(&e->sync_lock);
 	free(e->path);
 	free(e);
+}
+
+/* Pool, or a thread that is no reactor. */
+static void close_dead_main(void *arg)
+{
+	struct export_dead_list list = STAILQ_HEAD_INITIALIZER(list);
+	struct export *e;
+
+	leaf_lock(&dead_lock);
+	STAILQ_CONCAT(&list, &dead);
+	leaf_unlock(&dead_lock);
+	while ((e = STAILQ_FIRST(&list))) {
+		STAILQ_REMOVE_HEAD(&list, dead);
+		export_close(e);
+	}
+}
+
+static void closer_fiber(void *arg)
+{
+	bool more = true;
+
+	while (more) {
+		pool_run(close_dead_main, NULL, NULL);
+		leaf_lock(&dead_lock);
+		more = closer_running = !STAILQ_EMPTY(&dead);
+		leaf_unlock(&dead_lock);
+	}
+}
+
+static void bury(struct export *e)
+{
+	bool start;
+
+	leaf_lock(&dead_lock);
+	STAILQ_INSERT_TAIL(&dead, e, dead);
+	start = !closer_running;
+	closer_running = true;
+	leaf_unlock(&dead_lock);
+	if (!start || !fiber_spawn(closer_fiber, NULL, "export closer"))
+		return;
+	leaf_lock(&dead_lock);
+	closer_running = false;
+	leaf_unlock(&dead_lock);
+}
+
+noyield_fn void export_put(struct export *e)
+{
+	const unsigned refs = atomic_fetch_sub(&e->refs, 1);
+
+	ASSERT(refs > 0);
+	if (refs > 1)
+		return;
+	if (reactor_self())
+		bury(e);
+	else
+		export_close(e);
 }
 
 noyield_fn void export_view_put(struct export_view *v)
@@ -322,39 +385,107 @@ static int export_check_twin(const struct export_table *t, const struct export_e
 	return -EADDRINUSE;
 }
 
-/* Table lock held, or the table is not current yet. */
-static void entry_set_export_locked(struct export_entry *entry, struct export *e)
+static unsigned client_count(const struct export_entry *entry)
 {
-	struct export_client *c;
+	const struct export_client *c;
+	unsigned n = 0;
 
-	if (entry->export)
-		export_put(entry->export);
-	entry->export = e;
-	STAILQ_FOREACH(c, &entry->clients, link) {
-		if (c->view)
-			export_view_put(c->view);
-		c->view = view_new(e, &c->options);
-	}
+	STAILQ_FOREACH(c, &entry->clients, link)
+		n++;
+	return n;
 }
 
-/* Names that have no address yet; the old list stays if the name server does not answer. */
-static void entry_resolve_hosts(struct export_entry *entry, bool log)
+/* The entry's first export, in a table that nobody sees yet. */
+static void entry_set_export(struct export_entry *entry, struct export *e)
 {
 	struct export_client *c;
-	struct in6_addr *addrs;
-	unsigned count;
 
+	entry->export = e;
+	STAILQ_FOREACH(c, &entry->clients, link)
+		c->view = view_new(e, &c->options);
+}
+
+/* Another export than before. What goes is put when the table is unlocked again. */
+static void entry_change_export(struct export_entry *entry, struct export *e)
+{
+	const unsigned n = client_count(entry);
+	struct export_view **views = calloc(n, sizeof(struct export_view *)), *old;
+	struct export *old_export = entry->export;
+	struct export_client *c;
+	unsigned i = 0;
+
+	ASSERT(views);
+	STAILQ_FOREACH(c, &entry->clients, link)
+		views[i++] = view_new(e, &c->options);
+	leaf_lock(&table_lock);
+	entry->export = e;
+	i = 0;
 	STAILQ_FOREACH(c, &entry->clients, link) {
-		if (c->kind != CLIENT_HOST || !c->by_name || c->addr_count || export_host_resolve(c->spec, &addrs, &count))
-			continue;
-		if (!count && log)
-			log_write(LOG_LEVEL_WARNING, "export %s: host %s has no address now; nobody gets in by that name", entry->path, c->spec);
-		leaf_lock(&table_lock);
-		free(c->addrs);
-		c->addrs = addrs;
-		c->addr_count = count;
-		leaf_unlock(&table_lock);
+		old = c->view;
+		c->view = views[i];
+		views[i++] = old;
 	}
+	leaf_unlock(&table_lock);
+	while (i--)
+		export_view_put(views[i]);
+	free(views);
+	export_put(old_export);
+}
+
+static bool client_lacks_address(const struct export_client *c)
+{
+	return c->kind == CLIENT_HOST && c->by_name && !c->addr_count;
+}
+
+/* All hosts of a table that nobody sees yet. Those without an answer are asked for again later. */
+static void table_resolve_hosts(struct export_table *t)
+{
+	struct export_entry *entry;
+	struct export_client *c;
+
+	STAILQ_FOREACH(entry, &t->entries, link)
+		STAILQ_FOREACH(c, &entry->clients, link) {
+			if (!client_lacks_address(c))
+				continue;
+			export_host_resolve(c->spec, &c->addrs, &c->addr_count);
+			if (!c->addr_count)
+				log_write(LOG_LEVEL_WARNING, "export %s: host %s has no address now; nobody gets in by that name", entry->path, c->spec);
+		}
+}
+
+/* Hosts of the current table. */
+static void hosts_ask(void)
+{
+	const struct export_entry *entry;
+	const struct export_client *c;
+
+	STAILQ_FOREACH(entry, &current->entries, link)
+		STAILQ_FOREACH(c, &entry->clients, link)
+			if (client_lacks_address(c))
+				export_host_ask(c->spec);
+}
+
+static void client_set_addresses_locked(struct export_client *c, const struct in6_addr *addrs, unsigned count)
+{
+	free(c->addrs);
+	c->addrs = calloc(count, sizeof(*addrs));
+	c->addr_count = c->addrs ? count : 0;
+	if (c->addrs)
+		memcpy(c->addrs, addrs, count * sizeof(*addrs));
+}
+
+void export_host_set(const char *host, const struct in6_addr *addrs, unsigned count)
+{
+	const struct export_entry *entry;
+	struct export_client *c;
+
+	leaf_lock(&table_lock);
+	if (current && count)
+		STAILQ_FOREACH(entry, &current->entries, link)
+			STAILQ_FOREACH(c, &entry->clients, link)
+				if (client_lacks_address(c) && !strcmp(c->spec, host))
+					client_set_addresses_locked(c, addrs, count);
+	leaf_unlock(&table_lock);
 }
 
 /* The path now leads elsewhere than when e was made. */
@@ -404,10 +535,9 @@ static int table_open(struct export_table *t)
 
 		if (!e)
 			e = export_make(entry, &err);
-		entry_set_export_locked(entry, e);
+		entry_set_export(entry, e);
 		if (!err)
 			err = export_check_twin(t, entry, e);
-		entry_resolve_hosts(entry, true);
 	}
 	return err;
 }
@@ -429,6 +559,7 @@ pool_fn int export_table_install(struct export_table *t)
 	struct export_table *old = NULL;
 	int err;
 
+	table_resolve_hosts(t);
 	pthread_mutex_lock(&install_mutex);
 	err = table_open(t);
 	if (!err)
@@ -441,6 +572,7 @@ pool_fn int export_table_install(struct export_table *t)
 void export_table_fini(void)
 {
 	export_table_free(table_swap(NULL));
+	close_dead_main(NULL);
 }
 
 noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg)
@@ -470,9 +602,7 @@ static void entry_refresh(struct export_table *t, struct export_entry *entry)
 		e = export_new(entry->path);
 	}
 	log_write(LOG_LEVEL_INFO, "export %s: %s", e->path, e->present ? "its directory is there now" : "its directory is gone");
-	leaf_lock(&table_lock);
-	entry_set_export_locked(entry, e);
-	leaf_unlock(&table_lock);
+	entry_change_export(entry, e);
 }
 
 /* True once per interval: *last moves on. */
@@ -489,42 +619,26 @@ static bool due(uint64_t *last, uint64_t interval_ns)
 	return is_due;
 }
 
-static bool table_has_wildcards(const struct export_table *t)
-{
-	const struct export_entry *entry;
-	const struct export_client *c;
-
-	STAILQ_FOREACH(entry, &t->entries, link)
-		STAILQ_FOREACH(c, &entry->clients, link)
-			if (c->kind == CLIENT_WILDCARD)
-				return true;
-	return false;
-}
-
-static void resolve_main(void *arg)
+static void refresh_main(void *arg)
 {
 	struct export_entry *entry;
-	bool hosts;
 
+	close_dead_main(NULL);
 	pthread_mutex_lock(&install_mutex);
 	if (!current)
 		goto out_unlock;
-	hosts = due(&host_tried_ns, host_retry_ns);
-	STAILQ_FOREACH(entry, &current->entries, link) {
+	STAILQ_FOREACH(entry, &current->entries, link)
 		entry_refresh(current, entry);
-		if (hosts)
-			entry_resolve_hosts(entry, false);
-	}
-	if (table_has_wildcards(current))
-		export_client_name_resolve(arg);
+	if (due(&host_tried_ns, host_retry_ns))
+		hosts_ask();
 	due(&absent_tried_ns, 0);
 out_unlock:
 	pthread_mutex_unlock(&install_mutex);
 }
 
-fiber_fn void export_resolve(const struct sockaddr *client)
+fiber_fn void export_refresh(void)
 {
-	pool_run(resolve_main, (void *)(uintptr_t)client, NULL);
+	pool_run(refresh_main, NULL, NULL);
 }
 
 /* path is prefix or lies below it. Both normal. */
@@ -617,7 +731,7 @@ static int unknown_id_locked(void)
 		return -ESTALE;
 	STAILQ_FOREACH(entry, &current->entries, link)
 		if (!entry->export->present)
-			return -EAGAIN;
+			return -ENODEV;
 	return -ESTALE;
 }
 

@@ -3,7 +3,7 @@
  *
  * A table is immutable once built; reload builds a new one and swaps it in. Views are refcounted pieces of a table: a call holds the view it began with
  * until it ends, so a reload never pulls options from under it. An export whose directory is missing stays in the table, marked absent, and is looked
- * for again by export_resolve(): at each MNT, and when a look-up says -EAGAIN.
+ * for again by export_refresh(): at each MNT, and when a look-up says -ENODEV.
  *
  * Lines are exports(5)'s: `path client(options) client(options)`, `path -defaults client ...`, `"quoted path"`, `\ooo` escapes, `\` at the end of a line,
  * `#` comments. A client is `*`, a host name, an address, a net (a.b.c.d/len, a.b.c.d/mask, IPv6/len) or a name with wildcards (`*.example.org`); nothing at all
@@ -75,6 +75,8 @@ struct export {
 	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */
 	_Atomic unsigned refs;
+	/* protected by export.c's lock of the dead: this one is, and waits to be closed */
+	STAILQ_ENTRY(export) dead;
 };
 
 /* Start a builder; add lines and files; finish. Errors: -EINVAL with "file:line: what" in errbuf (a clear sentence), nothing changed. */
@@ -98,17 +100,27 @@ noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, 
 /*
  * The view of the export that `path` names (MNT; exact match after normalising slashes, or a directory below an export: then *below points at the rest, "" otherwise) for
  * a client address. -ENOENT: no such export; -EACCES: not for this client; -ESTALE: absent now; -EAGAIN: whether it is for this client depends on the
- * client's name, which is not known yet: call export_resolve() and try again. Caller puts the view.
+ * client's name, which is not known yet: export_name_await() and try again; if that says -EAGAIN too, the client has to come again. Caller puts the view.
  */
 noyield_fn int export_view_by_path(const char *path, const struct sockaddr *client, struct export_view **view, const char **below);
-/* The view for a handle's export id. -ESTALE: no such export (any more); -EACCES: not for this client; -EAGAIN: as above (also: an absent export may be back). */
+/*
+ * The view for a handle's export id. -ESTALE: no such export (any more); -ENODEV: neither, but one that was absent may be back: export_refresh() and try again, once;
+ * -EACCES, -EAGAIN: as above.
+ */
 noyield_fn int export_view_by_id(uint64_t id, const struct sockaddr *client, struct export_view **view);
 /*
- * One trip to the pool for what the two above need: looks for absent exports again, checks that present ones still are what their path names, and finds the
- * client's name (reverse look-up, confirmed by a forward one; kept in a bounded, expiring cache). MNT calls it first, others after -EAGAIN; once, then what the
- * second look-up says holds (-EAGAIN again: treat as -EACCES).
+ * One trip to the pool: looks for absent exports again and checks that present ones still are what their path names. Has the addresses of hosts found that have
+ * none yet, now and then; does not wait for these.
  */
-fiber_fn void export_resolve(const struct sockaddr *client);
+fiber_fn void export_refresh(void);
+/*
+ * Have the client's name found (reverse look-up, confirmed by a forward one; kept in a bounded, expiring cache), unless it is known or being found, and wait until
+ * it is or the question is wait_ns old. Only so many fibers wait: the others come back at once. For a client of whom a look-up said -EAGAIN.
+ */
+fiber_fn void export_name_await(const struct sockaddr *client, uint64_t wait_ns);
+/* Wait until the hosts that export_refresh() asked for are found, or the questions are wait_ns old. */
+fiber_fn void export_hosts_await(uint64_t wait_ns);
+/* From any context: what the last reference kept open is closed where that may wait. */
 noyield_fn void export_view_put(struct export_view *v);
 noyield_fn struct export *export_get(struct export *e);
 noyield_fn void export_put(struct export *e);

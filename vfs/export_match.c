@@ -2,36 +2,15 @@
  * vfs/export_match.c - which client entry of an export is for which client.
  *
  * Addresses are compared as IPv6, IPv4 ones as mapped. Names are never looked up while a call is being matched: entries by host name carry the addresses that
- * the name had when the table was installed, and wildcards are compared with the client's own name from a cache that export_client_name_resolve() fills in the
- * pool. A name counts only if a forward look-up of it gives the client's address again: whoever controls the reverse zone must not choose its name.
- *
- * The cache is NAME_SLOTS slots, an address may live in any of NAME_WAYS neighbours; protected by name_lock, a leaf lock taken inside the table lock.
+ * the name had when it was asked for last, and wildcards are compared with the client's own name, if that is known (vfs/export_name.c). Where an address decides,
+ * no name is asked for.
  */
 #include <arpa/inet.h>
 #include <fnmatch.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "runtime/clock.h"
-#include "runtime/sync.h"
 #include "vfs/export_table.h"
-#include "vfs/siphash.h"
-
-enum { NAME_SLOTS = 1024, NAME_WAYS = 8, NAME_BYTES = 256, HOST_ADDRESSES_MAX = 64 };
-
-static const uint64_t name_keep_ns = 900000000000, name_none_keep_ns = 60000000000;
-
-struct name_slot {
-	struct in6_addr addr;
-	uint64_t expires_ns;   /* 0: empty */
-	char name[NAME_BYTES]; /* "": has none */
-};
-
-static struct leaf_lock name_lock = LEAF_LOCK_INIT;
-static struct name_slot name_slots[NAME_SLOTS + NAME_WAYS];
 
 static void addr_map_v4(struct in6_addr *to, const struct in_addr *from)
 {
@@ -107,7 +86,7 @@ static int net_parse(const char *spec, const char *slash, struct export_client *
 
 static bool host_name_valid(const char *name)
 {
-	return *name && strlen(name) < NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == strlen(name);
+	return *name && strlen(name) < EXPORT_NAME_BYTES && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_") == strlen(name);
 }
 
 int export_client_parse(const char *spec, struct export_client *c, const char **why)
@@ -149,76 +128,7 @@ noyield_fn bool export_client_addr(const struct sockaddr *sa, struct in6_addr *a
 	return true;
 }
 
-static unsigned name_slot_first(const struct in6_addr *addr)
-{
-	static const uint8_t key[SIPHASH_KEY_BYTES]; /* a client cannot choose its address at will */
-
-	return siphash24(key, addr, sizeof(*addr)) % NAME_SLOTS;
-}
-
-static struct name_slot *name_slot_find_locked(const struct in6_addr *addr, uint64_t now)
-{
-	struct name_slot *slot = name_slots + name_slot_first(addr);
-
-	for (unsigned i = 0; i < NAME_WAYS; i++, slot++)
-		if (slot->expires_ns > now && !memcmp(&slot->addr, addr, sizeof(*addr)))
-			return slot;
-	return NULL;
-}
-
-/* Where addr's name goes: the slot that ends first; empty and expired ones have ended. */
-static struct name_slot *name_slot_victim_locked(const struct in6_addr *addr)
-{
-	struct name_slot *slot = name_slots + name_slot_first(addr), *victim = slot;
-
-	for (unsigned i = 1; i < NAME_WAYS; i++)
-		if (slot[i].expires_ns < victim->expires_ns)
-			victim = slot + i;
-	return victim;
-}
-
-/* The client's name, "" if it has none; false: not in the cache. */
-static bool name_lookup(const struct in6_addr *addr, char name[NAME_BYTES])
-{
-	const struct name_slot *slot;
-
-	leaf_lock(&name_lock);
-	slot = name_slot_find_locked(addr, clock_mono_ns());
-	if (slot)
-		memcpy(name, slot->name, NAME_BYTES);
-	leaf_unlock(&name_lock);
-	return slot;
-}
-
-static void name_store(const struct in6_addr *addr, const char *name)
-{
-	struct name_slot *slot;
-
-	leaf_lock(&name_lock);
-	slot = name_slot_victim_locked(addr);
-	slot->addr = *addr;
-	slot->expires_ns = clock_mono_ns() + (*name ? name_keep_ns : name_none_keep_ns);
-	snprintf(slot->name, sizeof(slot->name), "%s", name);
-	leaf_unlock(&name_lock);
-}
-
-pool_fn int export_host_resolve(const char *name, struct in6_addr **addrs, unsigned *count)
-{
-	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	struct addrinfo *list, *ai;
-
-	*count = 0;
-	*addrs = NULL;
-	if (getaddrinfo(name, NULL, &hints, &list))
-		return 0;
-	*addrs = calloc(HOST_ADDRESSES_MAX, sizeof(**addrs));
-	for (ai = list; ai && *addrs && *count < HOST_ADDRESSES_MAX; ai = ai->ai_next)
-		*count += export_client_addr(ai->ai_addr, *addrs + *count);
-	freeaddrinfo(list);
-	return *addrs ? 0 : -ENOMEM;
-}
-
-static bool addr_in_list(const struct in6_addr *addr, const struct in6_addr *list, unsigned count)
+bool export_addr_in_list(const struct in6_addr *addr, const struct in6_addr *list, unsigned count)
 {
 	while (count--)
 		if (!memcmp(addr, list + count, sizeof(*addr)))
@@ -226,32 +136,9 @@ static bool addr_in_list(const struct in6_addr *addr, const struct in6_addr *lis
 	return false;
 }
 
-static bool name_confirmed(const char *name, const struct in6_addr *addr)
-{
-	struct in6_addr *addrs;
-	unsigned count;
-	bool confirmed = !export_host_resolve(name, &addrs, &count) && addr_in_list(addr, addrs, count);
-
-	free(addrs);
-	return confirmed;
-}
-
-pool_fn void export_client_name_resolve(const struct sockaddr *sa)
-{
-	const socklen_t len = sa->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-	char name[NAME_BYTES];
-	struct in6_addr addr;
-
-	if (!export_client_addr(sa, &addr) || name_lookup(&addr, name))
-		return;
-	if (getnameinfo(sa, len, name, sizeof(name), NULL, 0, NI_NAMEREQD) || !name_confirmed(name, &addr))
-		name[0] = 0;
-	name_store(&addr, name);
-}
-
 static bool client_fits_addr(const struct export_client *c, const struct in6_addr *addr)
 {
-	return c->by_name ? addr_in_list(addr, c->addrs, c->addr_count) : addr_in_net(addr, &c->addr, &c->mask);
+	return c->by_name ? export_addr_in_list(addr, c->addrs, c->addr_count) : addr_in_net(addr, &c->addr, &c->mask);
 }
 
 static struct export_client *find_by_addr(const struct export_entry *e, enum client_kind kind, const struct in6_addr *addr)
@@ -287,7 +174,7 @@ static struct export_client *find_kind(const struct export_entry *e, enum client
 
 noyield_fn int export_client_find_locked(const struct export_entry *e, const struct sockaddr *sa, struct export_client **found)
 {
-	char name[NAME_BYTES];
+	char name[EXPORT_NAME_BYTES];
 	struct in6_addr addr;
 
 	*found = NULL;
@@ -296,7 +183,7 @@ noyield_fn int export_client_find_locked(const struct export_entry *e, const str
 		if (!*found)
 			*found = find_by_addr(e, CLIENT_NET, &addr);
 		if (!*found && find_kind(e, CLIENT_WILDCARD)) {
-			if (!name_lookup(&addr, name))
+			if (!export_client_name(&addr, name))
 				return -EAGAIN;
 			*found = find_by_name(e, name);
 		}

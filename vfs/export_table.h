@@ -7,6 +7,8 @@
 
 #include "vfs/export.h"
 
+enum { EXPORT_NAME_BYTES = 256 }; /* of a host's or client's name, with NUL */
+
 /* In order of precedence (exports(5)). */
 enum client_kind { CLIENT_HOST, CLIENT_NET, CLIENT_WILDCARD, CLIENT_ANYBODY, CLIENT_KINDS };
 
@@ -46,12 +48,18 @@ struct export_table {
 int export_client_parse(const char *spec, struct export_client *c, const char **why);
 /* The client's address as IPv6 or mapped IPv4; false: no IP address at all, which only CLIENT_ANYBODY fits. */
 noyield_fn bool export_client_addr(const struct sockaddr *sa, struct in6_addr *addr);
-/* The entry of e that fits best. -EACCES: none; -EAGAIN: only the client's name could tell, and it is not in the cache. Table lock held. */
+/* The entry of e that fits best. -EACCES: none; -EAGAIN: only the client's name could tell, and it is not known. Table lock held. */
 noyield_fn int export_client_find_locked(const struct export_entry *e, const struct sockaddr *sa, struct export_client **found);
-/* Put the client's name into the cache (or that it has none), unless it is there already. */
-pool_fn void export_client_name_resolve(const struct sockaddr *sa);
-/* name's addresses in new memory; 0 with *count 0 if it has none. */
+bool export_addr_in_list(const struct in6_addr *addr, const struct in6_addr *list, unsigned count);
+
+/* The client's name if it is known, "" if it has none; false: not known. Asks for it again where that is due. Any lock but those of export_name.c may be held. */
+noyield_fn bool export_client_name(const struct in6_addr *addr, char name[EXPORT_NAME_BYTES]);
+/* name's addresses in new memory, from the name service, which may take long; 0 with *count 0 if it has none. -EAGAIN: no answer; -ENOMEM. */
 pool_fn int export_host_resolve(const char *name, struct in6_addr **addrs, unsigned *count);
+/* Have host's addresses found; export_host_set() gets them, on a thread of the name service. */
+noyield_fn void export_host_ask(const char *host);
+/* Give the clients of the current table that are named so and have no address yet these ones. In export.c. */
+void export_host_set(const char *host, const struct in6_addr *addrs, unsigned count);
 /* `path` in normal form, in new memory. NULL with errno: EINVAL (not absolute, or with ".."), ENOMEM. */
 char *export_path_normal(const char *path);
 

@@ -4,7 +4,7 @@ libvfs_a_SOURCES = \
 	vfs/access.c vfs/access.h \
 	vfs/attr.c vfs/attr.h \
 	vfs/data.c vfs/data.h \
-	vfs/export.c vfs/export.h vfs/export_match.c vfs/export_parse.c vfs/export_table.h \
+	vfs/export.c vfs/export.h vfs/export_match.c vfs/export_name.c vfs/export_parse.c vfs/export_table.h \
 	vfs/fh.c vfs/fh.h \
 	vfs/file.c vfs/file.h \
 	vfs/ns.h vfs/ns_create.c vfs/ns_fsinfo.c vfs/ns_job.c vfs/ns_job.h vfs/ns_lookup.c vfs/ns_readdir.c vfs/ns_remove.c vfs/ns_sync.c \
@@ -23,6 +23,11 @@ check_PROGRAMS += tests/unit/export_test
 TESTS += tests/unit/export_test
 tests_unit_export_test_SOURCES = tests/unit/export_test.c $(VFS_TEST_HARNESS)
 tests_unit_export_test_LDADD = $(VFS_TEST_LIBS)
+check_PROGRAMS += tests/unit/export_name_test
+TESTS += tests/unit/export_name_test
+tests_unit_export_name_test_SOURCES = tests/unit/export_name_test.c $(VFS_TEST_HARNESS)
+tests_unit_export_name_test_LDADD = $(VFS_TEST_LIBS)
+tests_unit_export_name_test_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_mono_ns
 check_PROGRAMS += tests/unit/fh_test
 TESTS += tests/unit/fh_test
 tests_unit_fh_test_SOURCES = tests/unit/fh_test.c $(VFS_TEST_HARNESS)

@@ -1,5 +1,6 @@
 /* tests/unit/export_test.c - exports(5) lines: syntax, options, errors, precedence of clients, squashing; tables: absent directories, reload, twins. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/fault.h"
+#include "runtime/fiber.h"
 #include "runtime/reactor.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/export.h"
@@ -270,20 +273,6 @@ Test(export, precedence)
 	export_table_free(t);
 }
 
-/* A wildcard needs the client's name, which only the pool may look up; the name counts if it leads back. */
-Test(export, wildcards)
-{
-	struct export_table *t = table_of("/srv *.example.invalid(rw) local*(rw)");
-
-	cr_expect_str_eq(fits(t, "127.0.0.1"), strerror(EAGAIN));
-	export_client_name_resolve(address("127.0.0.1"));
-	cr_expect_str_eq(fits(t, "127.0.0.1"), "local*");
-	/* TEST-NET has no names: known to have none. */
-	export_client_name_resolve(address("192.0.2.1"));
-	cr_expect_str_eq(fits(t, "192.0.2.1"), strerror(EACCES));
-	export_table_free(t);
-}
-
 static struct cred mapped(const char *options, const struct cred *wire)
 {
 	struct export_table *t = table_of(options);
@@ -439,25 +428,19 @@ static void absent_fiber(void *arg, unsigned index)
 	struct export_view *view;
 	const char *below;
 
-	/* The client's name is found on the way. */
-	ASSERT(view_of(SCRATCH_FS, "127.0.0.1", &view, &below) == -EAGAIN);
-	export_resolve(address("127.0.0.1"));
-	ASSERT(view_of(SCRATCH_FS, "127.0.0.1", &view, &below) == 0);
-	export_view_put(view);
-
 	ASSERT(view_of(SCRATCH_FS "/late", "127.0.0.1", &view, &below) == -ESTALE);
 	ASSERT(mkdir(SCRATCH_FS "/late", 0755) == 0);
-	export_resolve(address("127.0.0.1"));
+	export_refresh();
 	ASSERT(view_of(SCRATCH_FS "/late", "127.0.0.1", &view, &below) == 0);
 	export_view_put(view);
 	ASSERT(rmdir(SCRATCH_FS "/late") == 0);
-	export_resolve(address("127.0.0.1"));
+	export_refresh();
 	ASSERT(view_of(SCRATCH_FS "/late", "127.0.0.1", &view, &below) == -ESTALE);
 
 	/* mountpoint: absent until something is mounted there. */
 	ASSERT(view_of(SCRATCH_FS "/mp", "127.0.0.1", &view, &below) == -ESTALE);
 	ASSERT(mount("none", SCRATCH_FS "/mp", "tmpfs", 0, NULL) == 0);
-	export_resolve(address("127.0.0.1"));
+	export_refresh();
 	ASSERT(view_of(SCRATCH_FS "/mp", "127.0.0.1", &view, &below) == 0);
 	export_view_put(view);
 	runtime_stop();
@@ -472,12 +455,60 @@ static void absent_run(void)
 	runtime_fini();
 }
 
+/* The last reference to an export may go on a reactor; its descriptors, which may keep a file system mounted, are closed by the pool. */
+static void last_put_fiber(void *arg, unsigned index)
+{
+	struct export_view *view = arg;
+	const int root_fd = view->export->root_fd, mount_fd = view->export->mount_fd;
+
+	export_view_put(view);
+	ASSERT(fcntl(root_fd, F_GETFD) >= 0);
+	ASSERT(fcntl(mount_fd, F_GETFD) >= 0);
+	while (fcntl(root_fd, F_GETFD) >= 0 || fcntl(mount_fd, F_GETFD) >= 0)
+		fiber_yield();
+	runtime_stop();
+}
+
+/* Where no fiber is free for it, the end closes them at the latest. */
+static void last_put_alone_fiber(void *arg, unsigned index)
+{
+	struct export_view *view = arg;
+	const int root_fd = view->export->root_fd;
+
+	fault_arm(FAULT_FIBER_SPAWN, EAGAIN, 0, 1);
+	export_view_put(view);
+	fault_disarm_all();
+	ASSERT(fcntl(root_fd, F_GETFD) >= 0);
+	runtime_stop();
+}
+
+static void last_put(void (*fiber)(void *view, unsigned index))
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 16, .pool_threads = 2 };
+	struct export_view *view;
+	const char *below;
+
+	scratch_begin();
+	scratch_fs("tmpfs");
+	install(SCRATCH_FS " *\n");
+	cr_assert_eq(view_of(SCRATCH_FS, "127.0.0.1", &view, &below), 0);
+	install("/nonexistent *\n");
+	cr_assert_eq(runtime_init(&config), 0);
+	cr_assert_eq(runtime_run(fiber, view), 0);
+	runtime_fini();
+	export_table_fini();
+	scratch_umount();
+}
+
+Test(export, last_put_on_a_reactor) { last_put(last_put_fiber); }
+Test(export, last_put_without_a_fiber) { last_put(last_put_alone_fiber); }
+
 Test(export, absent_and_back)
 {
 	scratch_begin();
 	scratch_fs("tmpfs");
 	mkdir(SCRATCH_FS "/mp", 0755);
-	install(SCRATCH_FS "/late *\n" SCRATCH_FS "/mp *(mountpoint)\n" SCRATCH_FS " localhos?\n");
+	install(SCRATCH_FS "/late *\n" SCRATCH_FS "/mp *(mountpoint)\n");
 	absent_run();
 	export_table_fini();
 }
