@@ -208,13 +208,17 @@ static int mount_path(struct rpc_call *call, const char *path, struct vfs_fh *fh
 	return err;
 }
 
+/* Each with a limit of its own: many mounts, as after a cluster's start, do not hide that one was refused, nor the other way round. */
 static void mount_log(const struct rpc_call *call, const char *path, int err)
 {
-	static _Thread_local struct log_limit limit;
+	static _Thread_local struct log_limit granted_limit, refused_limit;
 	char host[INET6_ADDRSTRLEN];
 	counter_add(err == 0 ? &mounts_granted : &mounts_refused, 1);
-	log_limited(&limit, err == 0 ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE, "%s: mount of %s %s%s", conn_peer_name(call->conn, host, sizeof(host)), path,
-		    err == 0 ? "granted" : "refused: ", err == 0 ? "" : mount3_status_name(status_of(err)));
+	conn_peer_name(call->conn, host, sizeof(host));
+	if (err == 0)
+		log_limited(&granted_limit, LOG_LEVEL_INFO, "%s: mount of %s granted", host, path);
+	else
+		log_limited(&refused_limit, LOG_LEVEL_NOTICE, "%s: mount of %s refused: %s", host, path, mount3_status_name(status_of(err)));
 }
 
 static enum call_outcome mount3_proc_mnt(struct rpc_call *call)

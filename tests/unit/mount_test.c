@@ -1,5 +1,6 @@
 /*
  * tests/unit/mount_test.c - server/mount3.c and nfs3_object_get() where vfs/ says "not known yet": a name service that answers nobody before the test lets it.
+ * And what is logged of mounts.
  */
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -7,9 +8,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "proto/mount3.h"
 #include "runtime/clock.h"
+#include "runtime/counter.h"
 #include "runtime/fiber.h"
 #include "runtime/pool.h"
 #include "server/call.h"
@@ -128,3 +131,36 @@ static void name_unknown(void)
 }
 
 Test(mount, name_unknown) { run(name_unknown); }
+
+/* --- the log --- */
+
+static unsigned lines_with(FILE *f, const char *what)
+{
+	char line[1024];
+	unsigned n = 0;
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, what) != NULL;
+	return n;
+}
+
+/* As after a cluster's start: that one is refused shows though many more mount than are logged; and so it does the other way round. */
+static void logged(void)
+{
+	FILE *f = tmpfile();
+	int saved = dup(2);
+	ASSERT(f && saved >= 0);
+	dup2(fileno(f), 2);
+	for (unsigned i = 0; i < 50; i++)
+		ASSERT(mountstat3_is_ok(mount(SCRATCH_FS)));
+	ASSERT(mountstat3_eq(mount("/nowhere"), MNT3ERR_NOENT));
+	dup2(saved, 2);
+	close(saved);
+	unsigned granted = lines_with(f, "mount of " SCRATCH_FS " granted");
+	ASSERT(granted > 0 && granted < 50);
+	ASSERT(lines_with(f, "mount of /nowhere refused: MNT3ERR_NOENT") == 1);
+	ASSERT(counter_value("mount.granted") == 50);
+	fclose(f);
+}
+
+Test(mount, logged) { run(logged); }
