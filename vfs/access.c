@@ -4,6 +4,10 @@
  * access_decide() is the kernel's generic_permission() said again: the owner by the owner's bits and nothing else; then the ACL if there is one, whose
  * mask stands in the mode's group bits; else group and other bits; then root, who may read and write all and execute what somebody may. It is pure, so
  * that tests can compare it with the kernel case by case. vfs_may() feeds it: it fetches the ACL only when the answer can depend on it.
+ *
+ * On a local file system the ACL comes from the kernel's inode, right on the reactor. Reading it into the inode may wait for the disk, so that happens in the pool
+ * once in the life of an open file: when it is opened, or, if a look-up on the reactor put it into the cache, when its ACL matters for the first time. From
+ * then on it stays in the inode, which the open file keeps in memory; setting another replaces it there.
  */
 #include "vfs/access.h"
 
@@ -15,6 +19,7 @@
 #include <sys/xattr.h>
 
 #include "runtime/log.h"
+#include "runtime/pool.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
 
@@ -144,17 +149,39 @@ static bool acl_matters(const struct vfs_attr *attr, const struct cred *cred)
 	return cred->uid != 0 && cred->uid != attr->uid && attr->type_mode & S_IRWXG && !S_ISLNK(attr->type_mode);
 }
 
-/* Its length, 0 if there is none, or -errno. The path form is for files that are only open as O_PATH. */
-static ssize_t acl_fetch(const struct vfs_file *file, void *acl, size_t size)
+/* A file that is only open as O_PATH. */
+static ssize_t acl_read(int path_fd, void *acl, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	return getxattr(path, "system.posix_acl_access", acl, size);
+}
+
+pool_fn void vfs_acl_warm(int path_fd)
+{
+	acl_read(path_fd, NULL, 0);
+}
+
+static void warm_main(void *arg)
+{
+	struct vfs_file *file = arg;
+
+	vfs_acl_warm(file->path_fd);
+	file->acl_warm = true;
+}
+
+/* Its length, 0 if there is none, or -errno. */
+static fiber_fn ssize_t acl_fetch(struct vfs_file *file, void *acl, size_t size)
 {
 	const int fd = vfs_file_mapping(file) ? file->buffered_fd : -1;
-	char path[32];
 	ssize_t n;
 
 	if (!file->local_fs)
 		return vfs_file_acl_copy(file, acl, size);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->path_fd);
-	n = fd >= 0 ? fgetxattr(fd, "system.posix_acl_access", acl, size) : getxattr(path, "system.posix_acl_access", acl, size);
+	if (!file->acl_warm)
+		pool_run(warm_main, file, NULL);
+	n = fd >= 0 ? fgetxattr(fd, "system.posix_acl_access", acl, size) : acl_read(file->path_fd, acl, size);
 	if (n < 0)
 		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
 	return n;
@@ -170,7 +197,7 @@ struct question {
 };
 
 /* Bit i of *granted: may[i] is. acl: room for the ACL; -ERANGE: it needs more. */
-static int decide_with_acl(const struct question *q, void *acl, size_t size, uint32_t *granted)
+static fiber_fn int decide_with_acl(const struct question *q, void *acl, size_t size, uint32_t *granted)
 {
 	const ssize_t acl_len = acl_matters(q->attr, &q->call->cred) ? acl_fetch(q->file, acl, size) : 0;
 	const char *reason;
@@ -188,7 +215,7 @@ static int decide_with_acl(const struct question *q, void *acl, size_t size, uin
 	return 0;
 }
 
-static int decide(const struct question *q, uint32_t *granted)
+static fiber_fn int decide(const struct question *q, uint32_t *granted)
 {
 	_Alignas(8) uint8_t small[ACL_STACK_BYTES];
 	int err = decide_with_acl(q, small, sizeof(small), granted);
@@ -204,7 +231,7 @@ static int decide(const struct question *q, uint32_t *granted)
 	return err;
 }
 
-noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may)
+fiber_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, unsigned may)
 {
 	const struct question q = { .call = call, .file = file, .attr = attr, .may = &may, .n = 1 };
 	uint32_t granted;
@@ -216,7 +243,7 @@ noyield_fn int vfs_may(const struct vfs_call *call, struct vfs_file *file, const
 	return err || granted ? err : -EACCES;
 }
 
-noyield_fn int vfs_may_each(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, const unsigned may[], unsigned n, uint32_t *granted)
+fiber_fn int vfs_may_each(const struct vfs_call *call, struct vfs_file *file, const struct vfs_attr *attr, const unsigned may[], unsigned n, uint32_t *granted)
 {
 	const struct question q = { .call = call, .file = file, .attr = attr, .may = may, .n = n };
 	const int err = decide(&q, granted);

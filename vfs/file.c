@@ -30,6 +30,7 @@
 #include "runtime/log.h"
 #include "runtime/pool.h"
 #include "runtime/reactor.h"
+#include "vfs/access.h"
 #include "vfs/attr.h"
 #include "vfs/data.h"
 #include "vfs/export.h"
@@ -374,6 +375,7 @@ void vfs_file_cache_fini(void)
 struct open_job {
 	const struct vfs_fh *fh;
 	int mount_fd;
+	bool local_fs;
 	int fd;          /* or -errno */
 	struct statx stx;
 };
@@ -391,6 +393,8 @@ static void open_main(void *arg)
 		err = -errno;
 	else if (!j->stx.stx_nlink)
 		err = -ESTALE;
+	if (!err && j->local_fs && !S_ISLNK(j->stx.stx_mode))
+		vfs_acl_warm(j->fd);
 	if (!err)
 		return;
 	close(j->fd);
@@ -503,7 +507,7 @@ static struct vfs_file *file_new_open(const struct vfs_fh *fh, struct export *ex
 
 static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, struct vfs_file **file)
 {
-	struct open_job j = { .fh = fh, .mount_fd = export->mount_fd };
+	struct open_job j = { .fh = fh, .mount_fd = export->mount_fd, .local_fs = export->local_fs };
 	struct vfs_file *opened;
 
 	run_opening(open_main, &j, &j.fd);
@@ -512,6 +516,7 @@ static fiber_fn int file_open(struct export *export, const struct vfs_fh *fh, st
 	opened = file_new_open(fh, export, j.fd, &j.stx);
 	if (!opened)
 		return -ENOMEM;
+	opened->acl_warm = j.local_fs;
 	counter_add(&counter_opened, 1);
 	TRACE(TRACE_FILE, "file.open", "export %s fileid %llu type %o", export->path, (unsigned long long)opened->fileid, opened->type);
 	*file = insert(opened);

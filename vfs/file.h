@@ -40,6 +40,9 @@ struct vfs_file {
 	/* atomic: changes of data or size by this server: begun ones above bit 32, running ones below; so SETATTR knows whether its wcc is its own */
 	_Atomic uint64_t data_changes;
 
+	/* atomic: local_fs: the kernel has the ACL in memory, so that asking for it on the reactor cannot wait */
+	_Atomic bool acl_warm;
+
 	/* protected by open_mutex; immutable once set, until the last put */
 	struct fiber_mutex open_mutex;
 	bool io_open;

@@ -6,20 +6,25 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/posix_acl_xattr.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "runtime/counter.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/access.h"
 #include "vfs/attr.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
+#include "vfs/ns.h"
 
 enum { ROUNDS = 3000, IDS = 5, ACL_ENTRIES_MAX = 12 };
 
@@ -209,6 +214,101 @@ Test(access, acl_fetched)
 	scratch_begin();
 	scratch_fs("tmpfs");
 	vfs_harness_run("rw", acl_fetched);
+}
+
+/* --- an ACL that is not in memory yet --- */
+
+static unsigned long long device_reads(void)
+{
+	unsigned long long reads;
+	char path[64];
+	struct stat st;
+	FILE *f;
+
+	ASSERT(stat(SCRATCH_FS, &st) == 0);
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/stat", major(st.st_dev), minor(st.st_dev));
+	f = fopen(path, "r");
+	ASSERT(f && fscanf(f, "%llu", &reads) == 1);
+	fclose(f);
+	return reads;
+}
+
+static void stranger_asks(struct vfs_file *file)
+{
+	struct vfs_call friend = harness_call(7, 9), stranger = harness_call(8, 9);
+	struct vfs_attr attr;
+
+	ASSERT(vfs_getattr(file, &attr) == 0);
+	ASSERT(vfs_may(&friend, file, &attr, MAY_WRITE) == 0);
+	ASSERT(vfs_may(&stranger, file, &attr, MAY_WRITE) == -EACCES);
+}
+
+/* What was asked of the disk was asked in the pool: when the file was opened, or, after a look-up has put it into the cache, when its ACL was wanted first. */
+static void acl_cold(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *root = harness_root(), *file;
+	unsigned long long reads;
+	struct vfs_attr attr;
+	struct vfs_node node;
+	int64_t jobs;
+	bool valid;
+
+	ASSERT(vfs_lookup(&call, root, harness_name("opened"), &node, &attr, &valid) == 0);
+	vfs_file_reap(0);
+	reads = device_reads();
+	ASSERT(vfs_file_get(&call, &node.fh, &file) == 0);
+	ASSERT(device_reads() > reads);
+	reads = device_reads();
+	jobs = counter_value("runtime.pool.jobs");
+	stranger_asks(file);
+	ASSERT(device_reads() == reads);
+	ASSERT(counter_value("runtime.pool.jobs") == jobs);
+	vfs_file_put(file);
+
+	ASSERT(vfs_lookup(&call, root, harness_name("found"), &node, &attr, &valid) == 0);
+	file = vfs_file_peek(&node.fh);
+	ASSERT(file);
+	reads = device_reads();
+	jobs = counter_value("runtime.pool.jobs");
+	stranger_asks(file);
+	ASSERT(device_reads() > reads);
+	ASSERT(counter_value("runtime.pool.jobs") == jobs + 1);
+	reads = device_reads();
+	stranger_asks(file);
+	ASSERT(device_reads() == reads);
+	ASSERT(counter_value("runtime.pool.jobs") == jobs + 1);
+	vfs_file_put(file);
+	vfs_file_put(root);
+}
+
+/* Too long for the inode: it has a block of its own. */
+static void file_with_acl(const char *path, unsigned other)
+{
+	struct { struct posix_acl_xattr_header head; struct posix_acl_xattr_entry entry[104]; } acl = { .head.a_version = htole32(POSIX_ACL_XATTR_VERSION) };
+	unsigned n = 0;
+
+	acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x01), htole16(7), -1 };
+	for (unsigned id = 7; id < 107; id++)
+		acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x02), htole16(id == 7 ? 7 : 0), htole32(id == 106 ? other : id) };
+	acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x04), htole16(0), -1 };
+	acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x10), htole16(7), -1 };
+	acl.entry[n++] = (struct posix_acl_xattr_entry){ htole16(0x20), htole16(0), -1 };
+	cr_assert_eq(close(open(path, O_CREAT | O_WRONLY, 0644)), 0);
+	cr_assert_eq(setxattr(path, "system.posix_acl_access", &acl, sizeof(acl), 0), 0, "%s", strerror(errno));
+}
+
+Test(access, acl_cold)
+{
+	scratch_begin();
+	scratch_fs("ext4");
+	file_with_acl(SCRATCH_FS "/opened", 1000); /* ext4 shares blocks of equal ACLs */
+	file_with_acl(SCRATCH_FS "/found", 1001);
+	scratch_umount();
+	scratch_mount_again("ext4");
+	/* Nobody else reads the device. */
+	cr_assert_eq(mount("none", SCRATCH_FS, NULL, MS_REMOUNT, "noinit_itable"), 0);
+	vfs_harness_run("rw", acl_cold);
 }
 
 static void read_only_view(void)
