@@ -198,7 +198,6 @@ static struct export *export_new(const char *path)
 	e->root_fd = e->mount_fd = -1;
 	leaf_lock_init(&e->sync_lock);
 	TAILQ_INIT(&e->sync_waiting);
-	fiber_cond_init(&e->changing_over);
 	e->refs = 1;
 	return e;
 }

@@ -67,10 +67,7 @@ struct export {
 	struct leaf_lock sync_lock;
 	TAILQ_HEAD(ns_sync_list, ns_sync) sync_waiting;
 	bool sync_running;
-	uint64_t sync_round, sync_took_ns;
-	/* and those that are being made, how many of them the next sync still waits for, and where its leader waits */
-	unsigned changing, changing_awaited;
-	struct fiber_cond changing_over;
+	uint64_t sync_round;
 	/* atomic: that files have no direct I/O here was logged */
 	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */
