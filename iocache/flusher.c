@@ -258,6 +258,8 @@ static void round_end(struct mapping *m, const struct round *r)
 	unsigned answered = 0;
 
 	leaf_lock(&m->lock);
+	if (r->how != MAPPING_WRITTEN && !m->dirty_bytes && m->stage_seq == r->target)
+		mapping_show_disk_locked(m);
 	if (r->forced || !m->dirty_bytes)
 		m->deferred_since_ns = 0;
 	else if (!m->deferred_since_ns)
@@ -514,5 +516,11 @@ noyield_fn void mapping_write_end(struct mapping *m, struct mapping_write *w)
 
 fiber_fn int mapping_write_wait(struct mapping *m, struct mapping_write *w)
 {
-	return wait_registered(m, &w->waiter);
+	int error = wait_registered(m, &w->waiter);
+
+	leaf_lock(&m->lock);
+	if (m->stage_seq == w->seq) /* the times that stay; if others have staged since, they move on anyway, by their WRITEs */
+		mapping_attr_locked(m, &w->after);
+	leaf_unlock(&m->lock);
+	return error;
 }

@@ -255,6 +255,20 @@ noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end)
 	m->size = max_u64(m->size, end);
 }
 
+noyield_fn void mapping_show_disk_locked(struct mapping *m)
+{
+	m->overlay &= !later_than(m->disk_ctime, m->shown_ctime);
+}
+
+noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime)
+{
+	leaf_lock(&m->lock);
+	bool differs = m->overlay;
+	*mtime = m->shown_mtime;
+	leaf_unlock(&m->lock);
+	return differs;
+}
+
 noyield_fn void mapping_disk_begin_locked(struct mapping *m)
 {
 	m->disk_busy++;

@@ -157,6 +157,10 @@ fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint
  */
 noyield_fn uint64_t mapping_look(struct mapping *m);
 noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct statx *stx, struct mapping_attr *attr);
+/*
+ * The mtime that clients were shown, if the disk has another: whoever closes the file sets it, so that it does not change for them. False: the disk has it.
+ */
+noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime);
 /* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with STATX_DIOALIGN, has not outgrown the unit. */
 noyield_fn bool mapping_can_direct(struct mapping *m);
 

@@ -99,6 +99,11 @@ noyield_fn void mapping_disk_end(struct mapping *m);
 noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
 /* Dirty bytes have gone unwritten: the size that only they made goes too. */
 noyield_fn void mapping_shrink_locked(struct mapping *m);
+/*
+ * All that was staged is synced, or the size was set there: from now on the disk's own times are shown, if they are later than those shown before. They are
+ * durable, what local processes see, and stay when the file is closed.
+ */
+noyield_fn void mapping_show_disk_locked(struct mapping *m);
 /* What clients see now, as of the last look at the disk. */
 noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr);
 

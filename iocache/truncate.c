@@ -30,26 +30,44 @@ static int cut_unit_locked(struct mapping *m, uint64_t size)
 	return 0;
 }
 
-static int cut_locked(struct mapping *m, uint64_t size)
+/* *lost: acknowledged bytes went. */
+static int cut_locked(struct mapping *m, uint64_t size, bool *lost)
 {
 	uint64_t keep_end = align_up(size, m->unit);
-	bool unstable;
 	int error = 0;
 
+	*lost = false;
 	if (size >= m->size)
 		return 0;
+	*lost = m->dirty_bytes != 0;
 	error = cut_unit_locked(m, size);
 	if (!error)
-		mapping_punch_locked(m, keep_end, UINT64_MAX - m->unit + 1, &unstable, &error);
+		mapping_punch_locked(m, keep_end, UINT64_MAX - m->unit + 1, &(bool){ false }, &error);
 	if (!error)
 		m->size = size;
 	return error;
 }
 
+/* The kernel has moved the times with the size; within one tick of its clock that may not be enough. */
+static void move_times_locked(struct mapping *m, struct timespec before)
+{
+	bool later = m->disk_ctime.tv_sec != before.tv_sec ? m->disk_ctime.tv_sec > before.tv_sec : m->disk_ctime.tv_nsec > before.tv_nsec;
+
+	if (later)
+		mapping_show_disk_locked(m);
+	else
+		mapping_touch_locked(m, 0);
+}
+
 static int set_disk_size(struct mapping *m, uint64_t size)
 {
+	struct mapping_attr before;
+
 	mapping_disk_begin(m);
 	int error = io_ftruncate(m->config.buffered_fd, size);
+	leaf_lock(&m->lock);
+	mapping_attr_locked(m, &before);
+	leaf_unlock(&m->lock);
 	mapping_disk_end(m);
 	leaf_lock(&m->lock);
 	mapping_drop_kept_locked(m);
@@ -58,7 +76,7 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	mapping_shrink_locked(m);
 	m->unsynced = UNSYNCED_DATA;
 	if (!error)
-		mapping_touch_locked(m, size);
+		move_times_locked(m, before.ctime);
 	leaf_unlock(&m->lock);
 	return error;
 }
@@ -76,17 +94,20 @@ static void serve_waiters(struct mapping *m)
 fiber_fn int mapping_truncate(struct mapping *m, uint64_t size)
 {
 	struct range_hold hold;
+	bool lost;
 
 	fiber_rangelock_lock(&m->ranges, &hold, 0, UINT64_MAX, RANGE_EXCLUSIVE);
 	serve_waiters(m);
 	leaf_lock(&m->lock);
-	int error = cut_locked(m, size);
+	int error = cut_locked(m, size, &lost);
 	leaf_unlock(&m->lock);
 	if (!error) {
 		/* What cannot be written now is no reason to refuse: it stays, below the new size, or is lost, and is reported like any other. */
 		mapping_writeout(m);
 		error = set_disk_size(m, size);
 	}
+	if (error && lost && m->config.data_lost) /* the file stays as long as it was, without what was cut */
+		m->config.data_lost(m->config.owner);
 	fiber_rangelock_unlock(&m->ranges, &hold);
 	return error;
 }

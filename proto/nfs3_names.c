@@ -110,7 +110,8 @@ static const uint32_t proc_statuses[NFSPROC3_COUNT] = {
 	[NFSPROC3_FSSTAT] = ANY | IO,
 	[NFSPROC3_FSINFO] = ANY,
 	[NFSPROC3_PATHCONF] = ANY,
-	[NFSPROC3_COMMIT] = ANY | IO,
+	/* The RFC lists IO only; but a disk that is full is found at COMMIT, and clients that hear IO tell their user that the disk is broken. */
+	[NFSPROC3_COMMIT] = ANY | IO | NOSPC | DQUOT,
 };
 
 enum { STATUSES = sizeof(statuses) / sizeof(statuses[0]) };

@@ -7,7 +7,8 @@
 #include "runtime/base.h"
 
 noyield_fn uint64_t clock_mono_ns(void);          /* CLOCK_MONOTONIC, ns */
-noyield_fn struct timespec clock_real(void);      /* CLOCK_REALTIME */
+/* The time as the kernel stamps files (CLOCK_REALTIME_COARSE: never ahead of a stamp that it gives later). */
+noyield_fn struct timespec clock_real(void);
 /* Fill buf with random bytes (getrandom; the simulated backend: from the seed). */
 noyield_fn void random_bytes(void *buf, size_t len);
 noyield_fn uint64_t random_u64(void);

@@ -127,12 +127,22 @@ static void close_if_open(int fd)
 		close(fd);
 }
 
+/* A file written by UNSTABLE WRITEs alone shows the time of the last one, not of the flush; it keeps that when it leaves the cache. */
+static void restore_mtime(struct vfs_file *file)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+
+	if (file->mapping && mapping_shown_mtime(file->mapping, &times[1]) && futimens(file->buffered_fd, times))
+		TRACE(TRACE_FILE, "file.mtime", "fileid %llu: %s", (unsigned long long)file->fileid, strerror(errno));
+}
+
 /* May wait: a pool thread's work, or that of a process without reactors. */
 static void file_close(struct vfs_file *file)
 {
 	/* UNSTABLE data that nobody has committed: an error of the kernel's later write-back would reach nobody once the descriptors are gone. */
 	if (file->mapping && mapping_owes_sync(file->mapping) && fsync(file->buffered_fd))
 		vfs_verifier_change();
+	restore_mtime(file);
 	close_if_open(file->direct_fd);
 	close_if_open(file->buffered_fd);
 	close_if_open(file->sync_fd);

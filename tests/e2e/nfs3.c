@@ -16,6 +16,8 @@
 	NFS3ERR_DQUOT, NFS3ERR_NOTSUPP
 
 static const int getattr_errors[] = { NFS3ERR_IO, COMMON };
+/* RFC 1813 lists IO only; a full disk is found at COMMIT all the same: PROTOCOL.md */
+static const int commit_errors[] = { NFS3ERR_IO, COMMON, NFS3ERR_NOSPC, NFS3ERR_DQUOT };
 static const int setattr_errors[] = { NFS3ERR_PERM, NFS3ERR_IO, NFS3ERR_ACCES, NFS3ERR_INVAL, NFS3ERR_NOSPC, NFS3ERR_ROFS, NFS3ERR_DQUOT,
 				      NFS3ERR_NOT_SYNC, COMMON };
 static const int lookup_errors[] = { NFS3ERR_IO, NFS3ERR_NOENT, NFS3ERR_ACCES, NFS3ERR_NOTDIR, NFS3ERR_NAMETOOLONG, COMMON };
@@ -66,7 +68,7 @@ static const struct proc {
 	[NFS3_FSSTAT] = PROC(FSSTAT, getattr_errors),
 	[NFS3_FSINFO] = PROC(FSINFO, handle_errors),
 	[NFS3_PATHCONF] = PROC(PATHCONF, handle_errors),
-	[NFS3_COMMIT] = PROC(COMMIT, getattr_errors),
+	[NFS3_COMMIT] = PROC(COMMIT, commit_errors),
 };
 
 /* The attributes that a reply has a place for. */

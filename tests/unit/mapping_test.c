@@ -518,6 +518,30 @@ static void times(void)
 
 Test(mapping, times_move_with_the_write_and_not_with_the_flush) { run(times); }
 
+/* After a sync the disk's own times are shown, and no later flush or close moves them. */
+static void times_after_sync(void)
+{
+	struct timespec shown, mtime;
+	struct statx stx;
+
+	cr_assert_eq(write_unstable(0, 100, 1), 0);
+	cr_assert(mapping_shown_mtime(m, &mtime));
+	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), 0);
+	fiber_sleep_ns(2000000000);
+	shown = shown_ctime();
+	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS, &stx), 0);
+	if (!mapping_shown_mtime(m, &mtime)) /* unless the disk's clock stood still between WRITE and flush */
+		cr_assert(shown.tv_sec == stx.stx_ctime.tv_sec && shown.tv_nsec == (long)stx.stx_ctime.tv_nsec);
+	for (unsigned i = 0; i < 20; i++) { /* never backwards, whatever mixes */
+		struct timespec last = shown_ctime();
+
+		cr_assert_eq(write_bytes(i * 500, 500, 2, i % 3 != 0), 0);
+		cr_assert(before(last, shown_ctime()));
+	}
+}
+
+Test(mapping, after_a_sync_the_disks_times_are_shown) { run(times_after_sync); }
+
 /* ---- 1.13, 5.9: truncate ---- */
 
 static void truncate_dirty(void)
