@@ -9,19 +9,25 @@
  * is full); and one that a fault point or a cancellation ended early stands in `ended` until the next poll(). A cancellation that finds no room stands in
  * `cancels`, linked through the operation it is for. op->backend says which: a state of enum op_state.
  *
+ * Operations that change a file's data or space carry a personality, cred_data, that the ring is given before its first operation: the reactor's thread takes
+ * that identity on for as long as the registration takes.
+ *
  * Other threads wake a waiting reactor by its eventfd, which the ring always reads from. The eventfd lives from init to fini, longer than the ring.
  */
 #include <liburing.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "runtime/backend.h"
 #include "runtime/backend_real.h"
 #include "runtime/counter.h"
+#include "runtime/cred.h"
 #include "runtime/fault.h"
 #include "runtime/internal.h"
 #include "runtime/io.h"
+#include "runtime/log.h"
 
 enum {
 	OP_FTRUNCATE = 55, /* IORING_OP_FTRUNCATE; liburing 2.3 has no name for it */
@@ -49,6 +55,7 @@ struct uring {
 	struct io_uring ring;
 	unsigned no_waitall; /* MSG_WAITALL, if it is to be ignored */
 	bool has_ftruncate;
+	int personality; /* cred_data's; 0: none, the process may not change identities */
 	bool nudge_armed;
 	uint64_t nudge_value;
 	struct op_queue waiting, ended, cancels;
@@ -231,6 +238,8 @@ static bool put_in_ring(struct uring *u, struct io_op *op)
 		end_op(u, op, -error);
 		return true;
 	}
+	if (io_changes_data(op))
+		sqe->personality = u->personality;
 	io_uring_sqe_set_data(sqe, op);
 	set_state(op, OP_IN_RING);
 	counter_add(&ring_ops, 1);
@@ -456,6 +465,21 @@ static bool supports(struct io_uring *ring, int opcode)
 	return yes;
 }
 
+static int register_own(void *ring)
+{
+	return io_uring_register_personality(ring);
+}
+
+/* 0 or -errno. */
+static int register_personality(struct uring *u)
+{
+	u->personality = cred_may_assume() ? cred_call_as(&cred_data, register_own, &u->ring) : 0;
+	if (u->personality >= 0)
+		return 0;
+	log_write(LOG_LEVEL_ERROR, "the ring does not take nobody's identity (uid %u): %s", cred_data.uid, strerror(-u->personality));
+	return u->personality;
+}
+
 static int uring_start(struct reactor *r)
 {
 	struct uring *u = r->backend_data;
@@ -463,6 +487,11 @@ static int uring_start(struct reactor *r)
 
 	if (err)
 		return err;
+	err = register_personality(u);
+	if (err) {
+		io_uring_queue_exit(&u->ring);
+		return err;
+	}
 	u->has_ftruncate = !(u->no_features & RING_NO_FTRUNCATE) && supports(&u->ring, OP_FTRUNCATE);
 	u->nudge_armed = false;
 	/* Only saves the kernel a look-up per call; without it all is well. */

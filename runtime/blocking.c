@@ -1,6 +1,6 @@
 /*
  * runtime/blocking.c - operations on files by plain system calls on a pool thread: for the ring's operations that this kernel lacks, and for all of them
- * where there is no ring.
+ * where there is no ring. Data and space are changed as cred_data, as on the ring.
  *
  * A job lives from blocking_submit() until its operation is complete. Jobs come from malloc: this is no hot path.
  */
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/backend.h"
+#include "runtime/cred.h"
 #include "runtime/fault.h"
 #include "runtime/internal.h"
 #include "runtime/io.h"
@@ -94,8 +95,9 @@ static void blocking_done(struct pool_job *job)
 void blocking_submit(struct reactor *r, struct io_op *op)
 {
 	struct blocking_job *b = malloc(sizeof(*b));
+	const struct cred *cred = io_changes_data(op) ? &cred_data : NULL;
 
 	ASSERT(b);
-	*b = (struct blocking_job){ .job = { .fn = run_blocking, .arg = b, .done = blocking_done, .home = r }, .op = op };
+	*b = (struct blocking_job){ .job = { .fn = run_blocking, .arg = b, .cred = cred, .done = blocking_done, .home = r }, .op = op };
 	pool_enqueue(&b->job);
 }

@@ -114,6 +114,8 @@ void io_closes_fini(struct reactor *r);
  * What faults are armed for op: 0 and how much of op->iov to use (all of `iovcnt` entries; if one, `len` bytes of it), or the errno to fail with.
  */
 int io_shape(const struct io_op *op, unsigned *iovcnt, size_t *len);
+/* op changes a file's data or space: it runs as cred_data. */
+bool io_changes_data(const struct io_op *op);
 
 /* pool.c: queue for a worker, without bound; job->done runs on job->home's loop */
 void pool_enqueue(struct pool_job *job);

@@ -85,6 +85,11 @@ int io_shape(const struct io_op *op, unsigned *iovcnt, size_t *len)
 	return 0;
 }
 
+bool io_changes_data(const struct io_op *op)
+{
+	return op->code == IO_WRITEV || op->code == IO_FTRUNCATE || op->code == IO_FALLOCATE;
+}
+
 /* Files. */
 
 ssize_t io_preadv(int fd, const struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf)

@@ -4,6 +4,10 @@
  * Everything that touches a file's data or a socket goes through here, so that the simulated backend can take the kernel's place. Descriptors
  * are the kernel's, or the simulation's. Results: bytes or 0, or a negative errno. Memory named by an operation stays valid and unchanged until
  * it is done: io_cancel() asks, only completion frees.
+ *
+ * Writes, ftruncate and fallocate run as cred_data (cred.h), as nobody without CAP_SYS_RESOURCE, whatever identity the server has: disk quotas bind the files'
+ * owners, and blocks that a file system reserves for root stay reserved. The descriptor carries the permission. Where the process may not
+ * change identities they run as the process.
  */
 #ifndef RUNTIME_IO_H
 #define RUNTIME_IO_H

@@ -61,6 +61,11 @@ TESTS += tests/unit/runtime_io_test
 tests_unit_runtime_io_test_SOURCES = tests/unit/runtime_io_test.c tests/unit/runtime_harness.h
 tests_unit_runtime_io_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
 
+check_PROGRAMS += tests/unit/runtime_space_test
+TESTS += tests/unit/runtime_space_test
+tests_unit_runtime_space_test_SOURCES = tests/unit/runtime_space_test.c tests/unit/runtime_harness.h
+tests_unit_runtime_space_test_LDADD = libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
 check_PROGRAMS += tests/unit/runtime_reactor_test
 TESTS += tests/unit/runtime_reactor_test
 tests_unit_runtime_reactor_test_SOURCES = tests/unit/runtime_reactor_test.c tests/unit/runtime_harness.h

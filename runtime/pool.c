@@ -14,11 +14,9 @@
  */
 #include "runtime/pool.h"
 
-#include <linux/capability.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/backend.h"
@@ -362,17 +360,6 @@ void pool_run(pool_main *fn, void *arg, const struct cred *cred)
 
 /* Start and end. */
 
-static bool may_change_identity(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-	const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID;
-
-	if (syscall(SYS_capget, &header, data))
-		return false;
-	return (data[0].effective & need) == need;
-}
-
 static void join_threads(void)
 {
 	leaf_lock(&pool.lock);
@@ -397,7 +384,7 @@ int pool_init(unsigned threads, unsigned queue_max)
 		return -ENOMEM;
 	/* Who may change identities is root, and root's groups give it nothing. */
 	pool.own = (struct cred){ .uid = geteuid(), .gid = getegid() };
-	pool.may_change_identity = may_change_identity();
+	pool.may_change_identity = cred_may_assume();
 	pool.calls_max = threads + queue_max;
 	if (!pool.may_change_identity)
 		log_write(LOG_LEVEL_WARNING, "no right to change identities: all file system work is done as uid %u", pool.own.uid);
