@@ -6,5 +6,10 @@ CLEANFILES += conf/nfsdirectd.service
 systemdunitdir = $(prefix)/lib/systemd/system
 systemdunit_DATA = conf/nfsdirectd.service
 
+# What the unit reads. An administrator's is left alone, and left behind.
+install-data-local:
+	@test -e '$(DESTDIR)$(sysconfdir)/nfsdirectd.conf' || { $(MKDIR_P) '$(DESTDIR)$(sysconfdir)' && \
+	$(INSTALL_DATA) $(srcdir)/conf/nfsdirectd.conf '$(DESTDIR)$(sysconfdir)/nfsdirectd.conf'; }
+
 conf/nfsdirectd.service: conf/nfsdirectd.service.in Makefile
 	$(AM_V_GEN)mkdir -p conf && sed -e 's|@sbindir[@]|$(sbindir)|' -e 's|@sysconfdir[@]|$(sysconfdir)|' $(srcdir)/conf/nfsdirectd.service.in >$@

@@ -51,6 +51,8 @@ static int exports_add(struct export_table *t, char *err, size_t errlen)
 	return ret;
 }
 
+static void some_present(void *arg, const struct export *e, const char *client) { *(bool *)arg |= e->present; }
+
 /* Read the exports and make them current. On an error the old ones stay. */
 static int exports_load(char *err, size_t errlen)
 {
@@ -66,9 +68,17 @@ static int exports_load(char *err, size_t errlen)
 		return ret;
 	}
 	ret = export_table_install(t);
-	if (ret != 0)
-		snprintf(err, errlen, "exports: %s", strerror(-ret));
-	return ret;
+	if (ret != 0) {
+		snprintf(err, errlen, "the exports cannot be served: %s", strerror(-ret));
+		export_table_free(t);
+		return ret;
+	}
+	bool some = false;
+	export_table_each(some_present, &some);
+	if (!some)
+		log_write(LOG_LEVEL_WARNING, "there is nothing to serve: no export names a directory that is there (%s)",
+			  config.export_count != 0 ? "see --export and --exports" : "/etc/exports and /etc/exports.d were read; or give --export");
+	return 0;
 }
 
 /* --- signals --- */
@@ -132,12 +142,17 @@ static void *signal_thread(void *arg)
 
 /* --- start and end --- */
 
+struct ready_line {
+	FILE *f;
+	const struct export *last; /* the clients of an export come one after the other */
+};
+
 static void ready_path(void *arg, const struct export *e, const char *client)
 {
-	FILE *f = ((void **)arg)[0];
-	if (((void **)arg)[1] != e)
-		fprintf(f, " %s", e->path);
-	((void **)arg)[1] = (void *)e;
+	struct ready_line *line = arg;
+	if (line->last != e)
+		fprintf(line->f, " %s%s", e->path, e->present ? "" : " (absent)");
+	line->last = e;
 }
 
 /* One line, in one write. */
@@ -145,16 +160,17 @@ static void ready(void)
 {
 	char *line = NULL;
 	size_t len = 0;
-	FILE *f = open_memstream(&line, &len);
-	void *arg[2] = { f, NULL };
+	struct ready_line arg = { open_memstream(&line, &len), NULL };
 	if (cache_start() != 0)
 		log_write(LOG_LEVEL_ERROR, "the cache's fiber cannot start");
-	if (f == NULL)
+	if (arg.f == NULL)
 		return;
-	fprintf(f, "nfsdirectd: ready on %s, serving", server_address());
-	export_table_each(ready_path, arg);
-	fputc('\n', f);
-	fclose(f);
+	fprintf(arg.f, "nfsdirectd: ready on %s, serving", server_address());
+	export_table_each(ready_path, &arg);
+	if (arg.last == NULL)
+		fputs(" nothing", arg.f);
+	fputc('\n', arg.f);
+	fclose(arg.f);
 	fputs(line, stderr);
 	fflush(stderr);
 	free(line);
@@ -168,19 +184,25 @@ static int fail(const char *what, int err)
 	return err;
 }
 
+static int fail_state_dir(int err)
+{
+	log_write(LOG_LEVEL_ERROR, "the state directory %s, which keeps the key of file handles: %s", config.state_dir, strerror(-err));
+	return err;
+}
+
 static int layers_init(void)
 {
 	struct reactor_config rc = { .reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads };
 	struct cache_config cc = { .dirty_bytes_max = config.limits.memory_bytes_max / 4 };
 	int err;
 	if (mkdir(config.state_dir, 0700) != 0 && errno != EEXIST)
-		return fail(config.state_dir, -errno);
+		return fail_state_dir(-errno);
 	if ((err = runtime_init(&rc)) != 0)
 		return fail("runtime", err);
 	if ((err = buf_init(config.limits.memory_bytes_max)) != 0)
 		return fail("memory", err);
 	if ((err = vfs_fh_init(config.state_dir)) != 0)
-		return fail("the key of file handles in the state directory", err);
+		return fail_state_dir(err);
 	if ((err = cache_init(&cc)) != 0)
 		return fail("cache", err);
 	if ((err = vfs_file_cache_init((unsigned)config.limits.open_files_max)) != 0)

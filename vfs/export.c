@@ -328,7 +328,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	return export_identify(e, entry, &fs);
 }
 
-/* Always a struct export; *err: -EOPNOTSUPP or -EPERM if the file system cannot be exported at all. */
+/* Always a struct export, which is absent if there is a reason; *err: -EOPNOTSUPP or -EPERM if its file system cannot be exported at all. */
 static struct export *export_make(const struct export_entry *entry, int *err)
 {
 	struct export *e = export_new(entry->path);
@@ -344,7 +344,8 @@ static struct export *export_make(const struct export_entry *entry, int *err)
 		return e;
 	}
 	if (why == -EOPNOTSUPP) {
-		log_write(LOG_LEVEL_ERROR, "export %s: its file system (type 0x%x) has no file handles that can be opened again", e->path, e->fs_magic);
+		log_write(LOG_LEVEL_ERROR, "export %s is left out until the exports are read again: its file system (type 0x%x) has no file handles that can be opened again",
+			  e->path, e->fs_magic);
 		*err = why;
 	} else if (why == -EPERM) {
 		log_write(LOG_LEVEL_ERROR, "export %s: file handles cannot be opened: the server lacks CAP_DAC_READ_SEARCH", e->path);
@@ -353,7 +354,9 @@ static struct export *export_make(const struct export_entry *entry, int *err)
 		log_write(LOG_LEVEL_WARNING, "export %s is absent: %s", e->path, why == -ENODEV ? "nothing is mounted there" : strerror(-why));
 	}
 	export_put(e);
-	return export_new(entry->path);
+	e = export_new(entry->path);
+	e->useless = why == -EOPNOTSUPP;
+	return e;
 }
 
 static bool same_directory(const struct export *a, const struct export *b)
@@ -492,6 +495,8 @@ static bool export_outdated(const struct export *e, const struct export_entry *e
 {
 	struct stat now, then;
 
+	if (e->useless)
+		return false;
 	if (entry->mountpoint && !mountpoint_there(entry->mountpoint))
 		return e->present;
 	if (stat(e->path, &now) || !S_ISDIR(now.st_mode))
@@ -524,21 +529,27 @@ static struct export *export_keep(const struct export_entry *entry)
 	return NULL;
 }
 
+/* What file system has no handles is left out, with an error in the log; a table of nothing else is refused. */
 static int table_open(struct export_table *t)
 {
 	struct export_entry *entry;
-	int err = 0;
+	unsigned useless = 0, others = 0;
 
 	STAILQ_FOREACH(entry, &t->entries, link) {
 		struct export *e = export_keep(entry);
+		int err = 0;
 
 		if (!e)
 			e = export_make(entry, &err);
 		entry_set_export(entry, e);
+		useless += err == -EOPNOTSUPP;
+		others += err != -EOPNOTSUPP;
 		if (!err)
 			err = export_check_twin(t, entry, e);
+		if (err && err != -EOPNOTSUPP)
+			return err;
 	}
-	return err;
+	return useless && !others ? -EOPNOTSUPP : 0;
 }
 
 static struct export_table *table_swap(struct export_table *t)

@@ -50,6 +50,7 @@ struct export {
 	/* immutable: a directory that comes, goes or is another one becomes a new struct in a new table */
 	char *path;
 	bool present;       /* the rest is set */
+	bool useless;       /* absent, since its file system cannot be exported: not looked for again */
 	bool local_fs;      /* attributes of an open file come from memory: not FUSE, NFS, CIFS ... */
 	bool one_sync;      /* one fsync makes every earlier change of the file system's metadata durable (a single ordered journal) */
 	bool private_mount; /* mount_fd lies on a copy of the mount that is only ours */
@@ -86,7 +87,7 @@ int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf,
 void export_table_free(struct export_table *t);
 /*
  * Make t the current table and take it over; of the old one views and open files keep what they hold. Fills ids, descriptors and root handles of what is present.
- * -EOPNOTSUPP: a file system has no usable handles; -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
+ * -EOPNOTSUPP: no file system has usable handles (where some have, the others are absent; logged); -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
  */
 pool_fn int export_table_install(struct export_table *t);
 /* Forget the current table: at the end, when every view was put. */

@@ -42,12 +42,23 @@ struct option_word {
 	const char *text;  /* notice and refuse: why */
 };
 
+/* "FILE:LINE", or what stands on the command line, which is one line without a number. */
+static const char *place(const struct parse *p, char *text, size_t len)
+{
+	if (p->lineno)
+		snprintf(text, len, "%s:%d", p->file, p->lineno);
+	else
+		snprintf(text, len, "%s", p->file);
+	return text;
+}
+
 /* Always -EINVAL. */
 static int parse_error(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static int parse_error(struct parse *p, const char *fmt, ...)
 {
-	int n = snprintf(p->errbuf, p->errlen, "%s:%d: ", p->file, p->lineno);
+	char where[PATH_MAX + 16];
+	int n = snprintf(p->errbuf, p->errlen, "%s: ", place(p, where, sizeof(where)));
 	va_list ap;
 
 	if (n >= 0 && (size_t)n < p->errlen) {
@@ -169,7 +180,7 @@ static bool flavour_known(const char *flavour)
 /* sec=a:b:c. The flavours besides sys are not offered, which a notice says; a line without sys is refused at its end. */
 static int apply_sec(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
-	char list[64], *rest = list, *flavour;
+	char list[64], *rest = list, *flavour, where[PATH_MAX + 16];
 
 	if (need_value(p, word, value))
 		return -EINVAL;
@@ -183,7 +194,7 @@ static int apply_sec(struct parse *p, struct option_state *s, const struct optio
 		if (!strcmp(flavour, "sys") || !strcmp(flavour, "unix"))
 			s->sec_other = false;
 		else
-			log_write(LOG_LEVEL_NOTICE, "%s:%d: sec=%s is not offered yet, only sec=sys", p->file, p->lineno, flavour);
+			log_write(LOG_LEVEL_NOTICE, "%s: sec=%s is not offered yet, only sec=sys", place(p, where, sizeof(where)), flavour);
 	}
 	if (!s->sec_other)
 		s->options.sec_sys = true;
@@ -228,7 +239,9 @@ static int apply_nothing(struct parse *p, struct option_state *s, const struct o
 
 static int apply_notice(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
-	log_write(LOG_LEVEL_NOTICE, "%s:%d: option '%s' has no effect: %s", p->file, p->lineno, word->name, word->text);
+	char where[PATH_MAX + 16];
+
+	log_write(LOG_LEVEL_NOTICE, "%s: option '%s' has no effect: %s", place(p, where, sizeof(where)), word->name, word->text);
 	return 0;
 }
 
@@ -725,29 +738,49 @@ int export_table_add_file(struct export_table *t, const char *path, char *errbuf
 	return err;
 }
 
+/* Cut 'PATH(options)' in two; *options: NULL without any. What looks like a line of exports(5) is not taken for a path with a blank in it. */
+static int cli_split(struct parse *p, char *path, char **options)
+{
+	char *end = path + strlen(path);
+	struct stat st;
+
+	*options = strrchr(path, '(');
+	if (*options && end[-1] == ')') {
+		end[-1] = 0;
+		*(*options)++ = 0;
+	} else if (*options && !strchr(*options, ')')) {
+		return parse_error(p, "the list of options does not end in ')'");
+	} else {
+		*options = NULL;
+	}
+	if (strpbrk(path, " \t") && stat(path, &st))
+		return parse_error(p, "there is no directory '%s'; --export is PATH(options), for every client: clients are named in an exports file (--exports)", path);
+	return 0;
+}
+
 int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf, size_t errlen)
 {
-	struct parse p = { .file = "--export", .lineno = 1, .errbuf = errbuf, .errlen = errlen };
+	char quoted[256], *path = strdup(spec), *paren;
+	struct parse p = { .file = quoted, .errbuf = errbuf, .errlen = errlen };
 	struct option_state s = option_defaults();
-	char *path = strdup(spec), *paren;
 	struct export_entry *e = NULL;
 	int err = -ENOMEM;
 
+	snprintf(quoted, sizeof(quoted), "export '%s'", spec);
 	if (!path)
 		return err;
 	s.options.read_only = false;
 	s.options.insecure = true;
-	paren = strrchr(path, '(');
-	if (paren && path[strlen(path) - 1] == ')') {
-		path[strlen(path) - 1] = 0;
-		*paren++ = 0;
+	err = cli_split(&p, path, &paren);
+	if (!err && paren)
 		err = options_parse(&p, &s, paren);
-		if (err)
-			goto out_free;
-	}
+	if (err)
+		goto out_free;
 	errno = ENOMEM;
 	e = entry_new(&p, path);
 	err = e ? entry_add_client(&p, e, "*", &s) : -errno;
+	if (!err && table_find(t, e->path))
+		err = parse_error(&p, "the path is exported already; give all its options at once");
 	if (!err)
 		err = table_add(&p, t, e);
 	if (err && e)

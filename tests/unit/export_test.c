@@ -223,7 +223,14 @@ Test(export, command_line)
 	cr_expect(c->options.read_only);
 	cr_expect_eq(c->options.squash, SQUASH_ALL);
 	cr_expect_eq(export_table_add_cli(t, "relative", errbuf, sizeof(errbuf)), -EINVAL);
-	cr_expect_eq(export_table_add_cli(t, "/x(what)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "/y(what)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_str_eq(errbuf, "export '/y(what)': unknown option 'what'");
+	cr_expect_eq(export_table_add_cli(t, "/y(rw", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_str_eq(errbuf, "export '/y(rw': the list of options does not end in ')'");
+	cr_expect_eq(export_table_add_cli(t, "/y *(rw)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect(strstr(errbuf, "clients are named in an exports file"), "%s", errbuf);
+	cr_expect_eq(export_table_add_cli(t, "/x/(rw)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect(strstr(errbuf, "exported already"), "%s", errbuf);
 	export_table_free(t);
 }
 
@@ -421,6 +428,28 @@ Test(export, no_handles_refused)
 	cr_assert_eq(export_table_add_cli(t, "/proc/self", errbuf, sizeof(errbuf)), 0);
 	cr_expect_eq(export_table_install(t), -EOPNOTSUPP);
 	export_table_free(t);
+}
+
+static void find_present(void *arg, const struct export *e, const char *client)
+{
+	if (e->present)
+		*(const char **)arg = e->path;
+	else
+		cr_expect(e->useless && !strcmp(e->path, "/proc/self"), "%s", e->path);
+}
+
+/* One that cannot be served does not take the others with it. */
+Test(export, no_handles_left_out)
+{
+	const char *present = NULL;
+
+	scratch_begin();
+	scratch_fs("ext4");
+	install("/proc/self *\n" SCRATCH_FS " *\n");
+	export_table_each(find_present, &present);
+	cr_assert_not_null(present);
+	cr_expect_str_eq(present, SCRATCH_FS);
+	export_table_fini();
 }
 
 static void absent_fiber(void *arg, unsigned index)
