@@ -65,4 +65,4 @@ tests_e2e_libnfs_test_LDADD = libe2e.a $(LIBNFS_LIBS) -lpthread
 TESTS += tests/e2e/raw_nfs3_test tests/e2e/raw_readdir_test tests/e2e/raw_errors_test tests/e2e/raw_access_test \
 	tests/e2e/raw_badinput_test tests/e2e/restart_test tests/e2e/model_test tests/e2e/libnfs_test tests/e2e/libnfs_utils \
 	tests/e2e/linux_client.sh
-EXTRA_DIST += tests/e2e/with-lab tests/e2e/daemon.sh tests/e2e/libnfs_utils tests/e2e/linux_client.sh
+EXTRA_DIST += tests/e2e/with-lab tests/e2e/daemon.sh tests/e2e/libnfs_utils tests/e2e/linux_client.sh tests/e2e/LINUX_CLIENT.md
