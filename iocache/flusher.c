@@ -304,6 +304,7 @@ static bool hand_over(struct mapping *m, const struct mapping_waiter *self)
 
 static void flush_until_idle(struct mapping *m, const struct mapping_waiter *self)
 {
+	const struct mapping_config config = m->config; /* once the last round has begun, m is its owner's to destroy */
 	bool release;
 	struct round r;
 
@@ -312,8 +313,8 @@ static void flush_until_idle(struct mapping *m, const struct mapping_waiter *sel
 		gather(m);
 		mapping_refresh(m);
 		if (!round_begin(m, &r, &release)) {
-			if (release && m->config.release)
-				m->config.release(m->config.owner);
+			if (release && config.release)
+				config.release(config.owner);
 			return;
 		}
 		counter_add(&rounds, 1);
