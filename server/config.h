@@ -27,7 +27,7 @@ struct server_limits {
 	uint64_t io_bytes_max;            /* 1 MiB: rtmax and wtmax; longer records close their connection, longer READs are cut */
 	uint64_t open_files_max;          /* 16384, up to 3 descriptors and 1 KiB each, and its inode; least recently used ones are closed */
 	uint64_t idle_timeout_s;          /* 360; idle connections are closed */
-	uint64_t record_timeout_s;        /* 60: to receive a record that has begun, or to get rid of one batch of replies; closed */
+	uint64_t record_timeout_s;        /* 60: to receive a record that has begun, or since the peer took any of the replies; closed */
 	uint64_t drc_entries_max;         /* 8192 replies kept for retransmissions; the oldest go */
 	uint64_t drc_bytes_max;           /* 4 MiB of them */
 	uint64_t mounts_max;              /* 1024 entries of MOUNT's DUMP list; the oldest go */

@@ -601,16 +601,28 @@ static uint64_t half_received_since(const struct conn *c)
 	return c->role == CONN_RECEIVING || (c->role == CONN_MEMORY && c->gather.active) ? c->record_since_ns : 0;
 }
 
+/* Since when a send is in flight of which the peer takes nothing, or, at the stop, since when at all; 0: none. */
+static uint64_t not_taken_since(const struct conn *c)
+{
+	return c->send_since_ns == 0 || c->sr->stopping ? c->send_since_ns : c->send_moved_ns;
+}
+
+static bool is_stuck(const struct conn *c, uint64_t now_ns)
+{
+	uint64_t stuck_ns = stuck_after_s(c) * UINT64_C(1000000000);
+	uint64_t received = half_received_since(c), sent = not_taken_since(c);
+	return (sent != 0 && now_ns > sent + stuck_ns) || (received != 0 && now_ns > received + stuck_ns);
+}
+
 void conn_check_timeouts(struct conn *c, uint64_t now_ns)
 {
 	const struct server_limits *l = &server.config->limits;
-	uint64_t stuck_s = stuck_after_s(c);
-	uint64_t stuck_ns = stuck_s * UINT64_C(1000000000), idle_ns = l->idle_timeout_s * UINT64_C(1000000000);
-	uint64_t begun = half_received_since(c);
-	if ((c->send_since_ns != 0 && now_ns > c->send_since_ns + stuck_ns) || (begun != 0 && now_ns > begun + stuck_ns)) {
+	uint64_t idle_ns = l->idle_timeout_s * UINT64_C(1000000000);
+	conn_send_look(c, now_ns);
+	if (is_stuck(c, now_ns)) {
 		counter_add(&stuck_closed, 1);
 		conn_shutdown(c);
-	} else if (c->role == CONN_RECEIVING && begun == 0 && c->calls_in_flight == 0 && now_ns > c->active_ns + idle_ns) {
+	} else if (c->role == CONN_RECEIVING && half_received_since(c) == 0 && c->calls_in_flight == 0 && now_ns > c->active_ns + idle_ns) {
 		counter_add(&idle_closed, 1);
 		conn_shutdown(c);
 	}

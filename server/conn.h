@@ -79,6 +79,8 @@ struct conn {
 	uint64_t active_ns;         /* last receive or send that completed */
 	uint64_t record_since_ns;   /* a record has begun then and is not complete; 0: none */
 	uint64_t send_since_ns;     /* the send in flight began; 0: none */
+	uint64_t send_moved_ns;     /* of the send in flight: the peer was last seen to take something, or it began */
+	uint64_t send_taken_bytes;  /* what the peer had taken then, of all that was ever sent */
 
 	struct io_op receive;
 	struct msghdr receive_msg;
@@ -130,6 +132,8 @@ const char *conn_peer_name(const struct conn *c, char *text, size_t len);
 
 /* Free what is queued; nothing is in flight. */
 noyield_fn void conn_send_drop(struct conn *c);
+/* See what the peer has taken meanwhile; moves send_moved_ns. Called from time to time. */
+noyield_fn void conn_send_look(struct conn *c, uint64_t now_ns);
 /* conn.c's, for conn_send.c: bytes in flight rise or fall. */
 noyield_fn void conn_bytes(struct conn *c, int64_t change);
 /* ... a call ended without a reply, or its reply was sent or dropped. */

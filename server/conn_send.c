@@ -4,7 +4,13 @@
  * conn_reply() queues and arms the batch-end hook; the hook, and each send's completion, send what is queued as one gathered sendmsg. One send is in
  * flight at most, so replies never interleave. A partial send is continued from send_skip. The replies that a send in flight names stay queued, and so
  * alive, until it completes, also when the connection is closing.
+ *
+ * A send completes when all of it is in the socket's buffer, which takes a slow peer minutes: what it has taken meanwhile only TCP knows, and is asked by the
+ * sweep that looks for peers that are stuck.
  */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "server/conn.h"
@@ -15,6 +21,9 @@ COUNTER_DEFINE(sent_bytes, "conn.sent_bytes");
 COUNTER_DEFINE(replies_sent, "conn.replies");
 COUNTER_DEFINE(replies_dropped, "conn.replies_dropped");
 COUNTER_DEFINE(send_errors, "conn.send_errors");
+
+/* Less is no progress: who takes byte by byte must not hold the memory of a batch for ever. */
+enum { SEND_STEP_BYTES = 65536 };
 
 static void send_start(struct conn *c);
 
@@ -88,10 +97,22 @@ static void send_start(struct conn *c)
 		return;
 	c->send_msg = (struct msghdr){ .msg_iov = c->send_iov, .msg_iovlen = send_gather(c) };
 	c->send = (struct io_op){ .code = IO_SENDMSG, .fd = c->fd, .msg = &c->send_msg, .flags = MSG_NOSIGNAL | MSG_WAITALL, .done = send_done, .arg = c };
-	c->send_since_ns = clock_mono_ns(); /* not active_ns: the call may have taken long */
+	c->send_since_ns = c->send_moved_ns = clock_mono_ns(); /* not active_ns: the call may have taken long */
 	conn_get(c);
 	counter_add(&sends, 1);
 	io_submit(&c->send);
+}
+
+void conn_send_look(struct conn *c, uint64_t now_ns)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+	if (c->send_since_ns == 0 || getsockopt(c->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+		return;
+	if (info.tcpi_bytes_acked < c->send_taken_bytes + SEND_STEP_BYTES)
+		return;
+	c->send_taken_bytes = info.tcpi_bytes_acked;
+	c->send_moved_ns = now_ns;
 }
 
 static void send_hook(struct reactor_hook *hook)

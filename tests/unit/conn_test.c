@@ -646,6 +646,40 @@ Test(conn, timeouts)
 	harness_end();
 }
 
+static int connect_small_window(void)
+{
+	int fd = client_connect(), small = 65536;
+	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	return fd;
+}
+
+/* Who takes a batch of replies slowly, but takes it, is served however long that lasts; who takes nothing is closed. */
+Test(conn, timeout_of_sends)
+{
+	enum { CALLS = 15, ANSWER = 1 << 20, STEP = 128 << 10, STEP_US = 40000 };
+	const size_t all = CALLS * (size_t)(RECORD_MARK_BYTES + RPC_ACCEPTED_HEADER_BYTES + ANSWER);
+	uint8_t args[4];
+	size_t len = 0, taken = 0;
+	harness_init();
+	harness_config.limits.record_timeout_s = 1;
+	harness_begin();
+	int slow = connect_small_window(), stuck = connect_small_window();
+	xdr_store32(args, ANSWER);
+	for (uint32_t i = 0; i < CALLS; i++)
+		len += call_encode(mem + len, sizeof(mem) - len, i, TEST_BIG, args, sizeof(args));
+	client_send(slow, mem, len);
+	client_send(stuck, mem, len);
+	for (; taken < all; taken += min_u64(STEP, all - taken)) {
+		cr_assert(client_read(slow, mem, min_u64(STEP, all - taken)));
+		usleep(STEP_US);
+	}
+	cr_assert_eq(counter_value("conn.closed_stuck"), 1);
+	bystander_is_served(slow);
+	close(slow);
+	close(stuck);
+	harness_end();
+}
+
 Test(conn, connections_max)
 {
 	harness_init();
