@@ -155,14 +155,15 @@ static void ready_path(void *arg, const struct export *e, const char *client)
 	line->last = e;
 }
 
+/* What was to be there when the first reactor runs and is not: the server ends as soon as it has begun. */
+static int start_error;
+
 /* One line, in one write. */
-static void ready(void)
+static void ready_say(void)
 {
 	char *line = NULL;
 	size_t len = 0;
 	struct ready_line arg = { open_memstream(&line, &len), NULL };
-	if (cache_start() != 0)
-		log_write(LOG_LEVEL_ERROR, "the cache's fiber cannot start");
 	if (arg.f == NULL)
 		return;
 	fprintf(arg.f, "nfsdirectd: ready on %s, serving", server_address());
@@ -174,6 +175,18 @@ static void ready(void)
 	fputs(line, stderr);
 	fflush(stderr);
 	free(line);
+}
+
+static void ready(void)
+{
+	start_error = cache_start();
+	if (start_error == 0) {
+		ready_say();
+		return;
+	}
+	/* Nothing would write back what waits for its neighbour. */
+	log_write(LOG_LEVEL_ERROR, "the cache's ageing fiber cannot start (%s): the server ends", strerror(-start_error));
+	server_stop();
 }
 
 static void drained(void) { vfs_file_cache_drain(); }
@@ -272,7 +285,7 @@ static int serve(void)
 	pthread_join(signals, NULL);
 	server_fini();
 	counters_write();
-	return ret != 0;
+	return ret != 0 || start_error != 0;
 }
 
 int main(int argc, char **argv)
