@@ -69,6 +69,8 @@ struct export {
 	TAILQ_HEAD(ns_sync_list, ns_sync) sync_waiting;
 	bool sync_running;
 	uint64_t sync_round;
+	unsigned changing;     /* changes that are being made or wait */
+	bool sync_shared;      /* the last sync was for several changes */
 	/* atomic: that files have no direct I/O here was logged */
 	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */

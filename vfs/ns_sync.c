@@ -5,6 +5,7 @@
  * while no sync runs leads. It lets those that came home together join, takes all that wait, and syncs for them in one job; who comes meanwhile waits for
  * the next one, whose leader is the first of them. An error is everybody's in that job. To wait for changes that are being made just then
  * does not pay: it saves a tenth of the flushes and costs more than that in latency when the CPUs are busy.
+ * A change that is alone is synced in its own job: a second trip would cost it more than it saves.
  *
  * Where a single journal orders all metadata (export.one_sync: XFS, ext4), fsync() writes the journal up to the last change of that inode, and with it every
  * change that was finished before that one began. fsync() of an inode with nothing left in the journal still costs a flush of the device, so the job does not go
@@ -186,6 +187,8 @@ static void round_end_locked(struct round *r)
 		s->err = r->err;
 		fiber_cond_signal_locked(&s->turn);
 	}
+	s = TAILQ_FIRST(&r->changes);
+	export->sync_shared = s && TAILQ_NEXT(s, link);
 	s = TAILQ_FIRST(&export->sync_waiting);
 	export->sync_running = s;
 	if (!s)
@@ -229,17 +232,80 @@ static fiber_fn int wait_locked(struct ns_sync *s)
 	return s->err;
 }
 
-fiber_fn int ns_change(struct ns_sync *s, struct vfs_file *file, pool_main *fn, void *arg, const struct cred *cred)
+/* The only change there is: made and synced in one trip. */
+struct lone_change {
+	pool_main *fn;
+	void *arg;
+	struct ns_sync *sync;
+	struct round round;
+};
+
+static void lone_main(void *arg)
 {
-	struct export *export = file->export;
+	struct lone_change *l = arg;
+	uint32_t fsuid;
+
+	l->fn(l->arg);
+	if (!l->sync->count)
+		return;
+	TAILQ_INSERT_TAIL(&l->round.changes, l->sync, link);
+	fsuid = ns_server_begin();
+	round_main(&l->round);
+	ns_server_end(fsuid);
+}
+
+/* sync_running was taken for it. */
+static fiber_fn int change_alone(struct ns_sync *s, struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
+{
+	struct export *export = s->export;
+	struct lone_change l = { .fn = fn, .arg = arg, .sync = s, .round.export = export };
+
+	TAILQ_INIT(&l.round.changes);
+	fiber_cond_init(&s->turn);
+	leaf_lock(&export->sync_lock);
+	l.round.number = ++export->sync_round;
+	leaf_unlock(&export->sync_lock);
+	pool_run_in(lane, lone_main, &l, cred);
+	counter_add(&counter_changes, s->count != 0);
+	counter_add(&counter_rounds, s->count != 0);
+	leaf_lock(&export->sync_lock);
+	export->changing--;
+	round_end_locked(&l.round);
+	leaf_unlock(&export->sync_lock);
+	return s->err;
+}
+
+static fiber_fn int change_with_others(struct ns_sync *s, struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
+{
+	struct export *export = s->export;
 	int err;
 
-	s->export = export;
-	pool_run_in(S_ISDIR(file->type) ? &file->lane : NULL, fn, arg, cred);
-	if (!s->count)
-		return 0;
+	pool_run_in(lane, fn, arg, cred);
 	leaf_lock(&export->sync_lock);
-	err = wait_locked(s);
+	err = s->count ? wait_locked(s) : 0;
+	export->changing--;
 	leaf_unlock(&export->sync_lock);
 	return err;
+}
+
+/* Nobody else changes anything, nor did when the last sync was made: then others are likely to come. */
+static bool is_alone(struct export *export)
+{
+	bool alone;
+
+	leaf_lock(&export->sync_lock);
+	alone = !export->changing++ && !export->sync_running && !export->sync_shared;
+	export->sync_running |= alone;
+	leaf_unlock(&export->sync_lock);
+	return alone;
+}
+
+fiber_fn int ns_change(struct ns_sync *s, struct vfs_file *file, pool_main *fn, void *arg, const struct cred *cred)
+{
+	struct pool_lane *lane = S_ISDIR(file->type) ? &file->lane : NULL;
+
+	s->export = file->export;
+	if (is_alone(s->export))
+		return change_alone(s, lane, fn, arg, cred);
+	return change_with_others(s, lane, fn, arg, cred);
 }
