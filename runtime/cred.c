@@ -112,12 +112,21 @@ int cred_assume(const struct cred *c)
 	return adjust_capabilities(c);
 }
 
-bool cred_may_assume(void)
+static bool have_capabilities(uint32_t need)
 {
-	const uint32_t need = 1u << CAP_SETUID | 1u << CAP_SETGID;
 	struct capabilities caps;
 
 	return !get_capabilities(&caps) && (caps.half[0].effective & need) == need;
+}
+
+bool cred_may_assume(void)
+{
+	return have_capabilities(1u << CAP_SETUID | 1u << CAP_SETGID);
+}
+
+bool cred_may_open_handles(void)
+{
+	return have_capabilities(1u << CAP_DAC_READ_SEARCH);
 }
 
 /* A thread's identity as it was found. */

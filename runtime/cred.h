@@ -34,6 +34,8 @@ extern const struct cred cred_data;
 pool_fn int cred_assume(const struct cred *c);
 /* The process has the right to take on identities. */
 noyield_fn bool cred_may_assume(void);
+/* This thread has CAP_DAC_READ_SEARCH, without which nobody opens a file by its handle. */
+noyield_fn bool cred_may_open_handles(void);
 /* fn(arg) as c, on a thread that has an identity of its own to go back to. What fn returns, or -errno. */
 noyield_fn int cred_call_as(const struct cred *c, int (*fn)(void *arg), void *arg);
 

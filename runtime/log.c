@@ -2,7 +2,8 @@
  * runtime/log.c - log lines, trace points, and the panic.
  *
  * A line is formatted on the stack and leaves in one write(2), so lines of different threads do not mix. Where stderr is the journal (it says so in
- * JOURNAL_STREAM), a line starts with its priority; elsewhere with its level's name. A panic names the fiber that it happened on.
+ * JOURNAL_STREAM), a line starts with its priority; elsewhere with the program's name and its
+ * level's. A panic names the fiber that it happened on.
  */
 #include "runtime/log.h"
 
@@ -83,7 +84,7 @@ static void log_va(enum log_level level, const char *fmt, va_list ap)
 	if (to_journal)
 		head = snprintf(line, sizeof(line), "<%d>", levels[level].priority);
 	else
-		head = snprintf(line, sizeof(line), "%s: ", levels[level].name);
+		head = snprintf(line, sizeof(line), "%s: %s: ", program_invocation_short_name, levels[level].name);
 	body = vsnprintf(line + head, sizeof(line) - head, fmt, ap);
 	put_line(line, head, body);
 }

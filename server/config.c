@@ -113,7 +113,7 @@ void config_fini(struct server_config *c)
 	free(c->counters_file);
 }
 
-/* A number, with K, M or G behind it if `bytes`. */
+/* A number, with K, M or G, or k, m or g, behind it if `bytes`. */
 static bool number_parse(const char *text, bool bytes, uint64_t *value)
 {
 	char *end;
@@ -125,15 +125,27 @@ static bool number_parse(const char *text, bool bytes, uint64_t *value)
 	if (errno != 0)
 		return false;
 	if (bytes && *end != '\0') {
-		if (strchr("KMG", *end) == NULL)
+		const char *suffixes = "KMGkmg", *suffix = strchr(suffixes, *end);
+		if (suffix == NULL)
 			return false;
-		shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30;
+		shift = 10 * ((unsigned)(suffix - suffixes) % 3 + 1);
 		end++;
 	}
 	if (*end != '\0' || *value > UINT64_MAX >> shift)
 		return false;
 	*value <<= shift;
 	return true;
+}
+
+static const char *bound_text(const struct setting *s, uint64_t bound, char text[24])
+{
+	unsigned thousands = 0;
+	while (s->kind == SETTING_BYTES && thousands < 3 && bound != 0 && bound % kib == 0) {
+		bound /= kib;
+		thousands++;
+	}
+	snprintf(text, 24, "%llu%.*s", (unsigned long long)bound, thousands != 0, &" KMG"[thousands]);
+	return text;
 }
 
 static int setting_apply(struct server_config *c, const struct setting *s, const char *value, char *err, size_t errlen)
@@ -153,7 +165,8 @@ static int setting_apply(struct server_config *c, const struct setting *s, const
 		return -EINVAL;
 	}
 	if (number < s->min || number > s->max) {
-		snprintf(err, errlen, "%s = %s is not within %llu...%llu", s->key, value, (unsigned long long)s->min, (unsigned long long)s->max);
+		char min[24], max[24];
+		snprintf(err, errlen, "%s = %s is not within %s...%s", s->key, value, bound_text(s, s->min, min), bound_text(s, s->max, max));
 		return -EINVAL;
 	}
 	*(uint64_t *)place = number;
@@ -381,7 +394,8 @@ static int bind_override(struct server_config *c, struct overrides *o, char *err
 	return bind_add(c, optarg, err, errlen);
 }
 
-static int option_apply(struct server_config *c, int opt, struct overrides *o, char *err, size_t errlen)
+/* `word` is where getopt_long() stumbled. */
+static int option_apply(struct server_config *c, int opt, const char *word, struct overrides *o, char *err, size_t errlen)
 {
 	switch (opt) {
 	case OPT_BIND: return bind_override(c, o, err, errlen);
@@ -395,7 +409,8 @@ static int option_apply(struct server_config *c, int opt, struct overrides *o, c
 	case OPT_FOREGROUND:
 	case OPT_CONFIG: return 0;
 	}
-	snprintf(err, errlen, "%s; --help lists the options", opt == ':' ? "an option lacks its value" : "an option that is none");
+	const char *what = opt == ':' ? "lacks its value" : optopt >= OPT_FOREGROUND ? "takes no value" : "is unknown";
+	snprintf(err, errlen, "option '%s' %s; --help lists the options", word, what);
 	return -EINVAL;
 }
 
@@ -425,7 +440,7 @@ enum config_action config_from_argv(struct server_config *c, int argc, char **ar
 		return action;
 	optind = 0;
 	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1)
-		if (option_apply(c, opt, &overrides, err, errlen) != 0)
+		if (option_apply(c, opt, argv[optind - 1], &overrides, err, errlen) != 0)
 			return CONFIG_EXIT_USAGE;
 	if (optind < argc) {
 		snprintf(err, errlen, "'%s' is no option; --help lists them", argv[optind]);

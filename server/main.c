@@ -4,17 +4,20 @@
  * Signals are blocked in every thread and taken by one of their own with sigwait(): it may block, so a reload resolves and opens exports right there, and a
  * dump writes where it likes. It is told to end by SIGTERM like everybody.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "iocache/mapping.h"
 #include "runtime/buf.h"
 #include "runtime/counter.h"
+#include "runtime/cred.h"
 #include "runtime/fiber.h"
 #include "runtime/log.h"
 #include "server/call.h"
@@ -83,18 +86,22 @@ static int exports_load(char *err, size_t errlen)
 
 /* --- signals --- */
 
-static void counters_write(void)
+/* 0, or -errno, which is logged. */
+static int counters_write(void)
 {
 	char tmp[4096];
 	if (config.counters_file == NULL)
-		return;
+		return 0;
 	snprintf(tmp, sizeof(tmp), "%s.tmp", config.counters_file);
 	FILE *f = fopen(tmp, "we");
 	if (f != NULL)
 		counter_dump(f);
 	/* Readers see a whole file or the one before. */
-	if (f == NULL || fclose(f) != 0 || rename(tmp, config.counters_file) != 0)
-		log_write(LOG_LEVEL_WARNING, "%s: %s", config.counters_file, strerror(errno));
+	if (f != NULL && fclose(f) == 0 && rename(tmp, config.counters_file) == 0)
+		return 0;
+	int err = -errno;
+	log_write(LOG_LEVEL_ERROR, "the counters' file %s: %s", config.counters_file, strerror(-err));
+	return err;
 }
 
 static void dump(void)
@@ -136,6 +143,7 @@ static void *signal_thread(void *arg)
 		else if (sig == SIGUSR1)
 			dump();
 	}
+	log_write(LOG_LEVEL_NOTICE, "stopping: no new calls; what has begun is finished, written back and synced");
 	server_stop();
 	return NULL;
 }
@@ -199,8 +207,20 @@ static int fail(const char *what, int err)
 
 static int fail_state_dir(int err)
 {
-	log_write(LOG_LEVEL_ERROR, "the state directory %s, which keeps the key of file handles: %s", config.state_dir, strerror(-err));
+	log_write(LOG_LEVEL_ERROR, "the state directory %s, which keeps the key of file handles: %s", config.state_dir,
+		  err == -EWOULDBLOCK ? "another nfsdirectd uses it" : strerror(-err));
 	return err;
+}
+
+/* Made if it is missing, and locked, for as long as this process lives. */
+static int state_dir_init(void)
+{
+	if (mkdir(config.state_dir, 0700) != 0 && errno != EEXIST)
+		return fail_state_dir(-errno);
+	int fd = open(config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
+		return fail_state_dir(-errno);
+	return 0;
 }
 
 static int layers_init(void)
@@ -208,8 +228,8 @@ static int layers_init(void)
 	struct reactor_config rc = { .reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads };
 	struct cache_config cc = { .dirty_bytes_max = config.limits.memory_bytes_max / 4 };
 	int err;
-	if (mkdir(config.state_dir, 0700) != 0 && errno != EEXIST)
-		return fail_state_dir(-errno);
+	if ((err = state_dir_init()) != 0)
+		return err;
 	if ((err = runtime_init(&rc)) != 0)
 		return fail("runtime", err);
 	if ((err = buf_init(config.limits.memory_bytes_max)) != 0)
@@ -222,7 +242,7 @@ static int layers_init(void)
 		return fail("file cache", err);
 	drc_init(config.limits.drc_entries_max, config.limits.drc_bytes_max);
 	mount3_init(config.limits.mounts_max);
-	return 0;
+	return counters_write(); /* at once, if that is not possible */
 }
 
 static void layers_fini(void)
@@ -268,6 +288,15 @@ static void process_init(void)
 	descriptors_init();
 }
 
+static bool may_serve(void)
+{
+	if (cred_may_open_handles())
+		return true;
+	log_write(LOG_LEVEL_ERROR, "run this as root, or with the capabilities of a file server: CAP_DAC_READ_SEARCH to open files by their handles, CAP_SETUID and "
+		  "CAP_SETGID to act as a client's user, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_CHOWN and CAP_MKNOD for root's own rights");
+	return false;
+}
+
 static int serve(void)
 {
 	pthread_t signals;
@@ -294,15 +323,17 @@ int main(int argc, char **argv)
 	config_init(&config);
 	enum config_action action = config_from_argv(&config, argc, argv, err, sizeof(err));
 	if (action == CONFIG_EXIT_USAGE)
-		fprintf(stderr, "nfsdirectd: %s\n", err);
+		log_write(LOG_LEVEL_ERROR, "%s", err);
 	if (action != CONFIG_SERVE) {
 		config_fini(&config);
 		return action == CONFIG_EXIT_OK ? 0 : 1;
 	}
 	process_init();
-	int ret = layers_init() != 0 ? 1 : serve();
-	if (ret == 0)
+	int ret = !may_serve() || layers_init() != 0 ? 1 : serve();
+	if (ret == 0) {
 		layers_fini();
+		log_write(LOG_LEVEL_NOTICE, "stopped");
+	}
 	config_fini(&config);
 	return ret;
 }

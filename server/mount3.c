@@ -189,27 +189,55 @@ static int view_find(const char *path, const struct sockaddr *client, struct exp
 	return err;
 }
 
-static int mount_path(struct rpc_call *call, const char *path, struct vfs_fh *fh)
+/* Why a look-up of the export failed, for whoever reads the log. */
+static const char *view_refusal(int err)
+{
+	switch (-err) {
+	case ENOENT: return "it is not exported";
+	case EACCES: return "this client is not in the export's list";
+	case ESTALE: return "it is exported, but not there";
+	case EAGAIN: return "the export's list has names, and this client's is not known yet";
+	default: return strerror(-err);
+	}
+}
+
+static const char *walk_refusal(int err)
+{
+	switch (-err) {
+	case ENOENT: return "there is no such directory in the export";
+	case ENOTDIR: return "it is not a directory";
+	case EINVAL: return "a path with '..' is not followed";
+	default: return strerror(-err);
+	}
+}
+
+/* *why: what stands against it, if something does. */
+static int mount_path(struct rpc_call *call, const char *path, struct vfs_fh *fh, const char **why)
 {
 	const struct sockaddr *client = (const struct sockaddr *)&call->conn->peer;
 	struct export_view *view;
 	struct cred ignored;
 	const char *below = "";
 	int err = view_find(path, client, &view, &below);
-	if (err != 0)
+	if (err != 0) {
+		*why = view_refusal(err);
 		return err;
+	}
 	/* Not for the identity, but for the port of a `secure` export. */
 	err = export_map_cred(view, client, call->has_cred ? &call->cred : NULL, &ignored);
 	struct vfs_call own = { .view = view, .cred = cred_root };
 	*fh = view->export->root_fh;
-	if (err == 0)
+	*why = err == -EACCES ? "the export is secure, and the client's port is not below 1024 (the option insecure allows that)" : strerror(-err);
+	if (err == 0) {
 		err = walk(&own, below != NULL ? below : "", fh);
+		*why = walk_refusal(err);
+	}
 	export_view_put(view);
 	return err;
 }
 
 /* Each with a limit of its own: many mounts, as after a cluster's start, do not hide that one was refused, nor the other way round. */
-static void mount_log(const struct rpc_call *call, const char *path, int err)
+static void mount_log(const struct rpc_call *call, const char *path, int err, const char *why)
 {
 	static _Thread_local struct log_limit granted_limit, refused_limit;
 	char host[INET6_ADDRSTRLEN];
@@ -218,7 +246,7 @@ static void mount_log(const struct rpc_call *call, const char *path, int err)
 	if (err == 0)
 		log_limited(&granted_limit, LOG_LEVEL_INFO, "%s: mount of %s granted", host, path);
 	else
-		log_limited(&refused_limit, LOG_LEVEL_NOTICE, "%s: mount of %s refused: %s", host, path, mount3_status_name(status_of(err)));
+		log_limited(&refused_limit, LOG_LEVEL_NOTICE, "%s: mount of %s refused: %s (%s)", host, path, why, mount3_status_name(status_of(err)));
 }
 
 static enum call_outcome mount3_proc_mnt(struct rpc_call *call)
@@ -229,10 +257,11 @@ static enum call_outcome mount3_proc_mnt(struct rpc_call *call)
 	struct vfs_fh fh;
 	if (!xdr_dec_dirpath(&call->args, &wire))
 		return CALL_GARBAGE;
+	const char *why = "the path is not an absolute one";
 	int err = path_normalise(wire, path);
 	if (err == 0)
-		err = mount_path(call, path, &fh);
-	mount_log(call, path, err);
+		err = mount_path(call, path, &fh, &why);
+	mount_log(call, path, err, why);
 	res.fhs_status = status_of(err);
 	if (err == 0) {
 		res.mountinfo.fhandle = xdr_bytes_of(fh.data, fh.len);

@@ -57,7 +57,7 @@ Test(config, defaults)
 Test(config, file)
 {
 	cr_assert_eq(read_text("# comment\n[server]\nport = 20490 ; inline\nbind = 127.0.0.1\nbind = ::1\nstate_dir = /s\nlog_level = debug\nreactors = 3\n"
-			       "[limits]\nmemory = 64M\nio_bytes = 256K\nidle_timeout_s = 10\n[exports]\nfile = /etc/exports\nexport = /a b(ro)\n"),
+			       "[limits]\nmemory = 64m\nio_bytes = 256K\nidle_timeout_s = 10\n[exports]\nfile = /etc/exports\nexport = /a b(ro)\n"),
 		     0, "%s", err);
 	cr_assert_eq(config.port, 20490);
 	cr_assert_eq(config.binds, 2);
@@ -90,6 +90,8 @@ Test(config, file_errors)
 	expect_error("[server]\nport = -1\n", 2, "'-1' is not a number");
 	expect_error("[server]\nport = 1K\n", 2, "not a number");
 	expect_error("[server]\nport = 99999999999999999999999\n", 2, "not a number");
+	expect_error("[limits]\nmemory = 1m\n", 2, "not within 16M...16384G");
+	expect_error("[limits]\nio_bytes = 3\n", 2, "not within 8K...1M");
 	expect_error("[limits]\nmemory = 64Q\n", 2, "K, M and G");
 	expect_error("[limits]\nmemory = 99999999999G\n", 2, "not a number");
 	expect_error("[limits]\nmemory = 64MB\n", 2, "not a number");
@@ -164,8 +166,9 @@ Test(config, command_line_errors)
 	cr_assert_eq(ARGV("--port", "x"), CONFIG_EXIT_USAGE);
 	cr_assert_not_null(strstr(err, "port = 'x'"), "%s", err);
 	cr_assert_eq(ARGV("--port"), CONFIG_EXIT_USAGE);
-	cr_assert_not_null(strstr(err, "lacks its value"), "%s", err);
+	cr_assert_not_null(strstr(err, "'--port' lacks its value"), "%s", err);
 	cr_assert_eq(ARGV("--nonsense"), CONFIG_EXIT_USAGE);
+	cr_assert_not_null(strstr(err, "option '--nonsense' is unknown"), "%s", err);
 	cr_assert_eq(ARGV("/a"), CONFIG_EXIT_USAGE);
 	cr_assert_not_null(strstr(err, "'/a' is no option"), "%s", err);
 	cr_assert_eq(ARGV("--export", ""), CONFIG_EXIT_USAGE);

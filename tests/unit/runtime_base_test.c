@@ -20,10 +20,11 @@ COUNTER_DEFINE(counted_again, "test.counted");
 /* What fn writes to stderr. */
 static char *stderr_of(void (*fn)(void))
 {
-	static char text[8192];
+	static char text[8192], name[] = "test";
 	int pipes[2], saved = dup(STDERR_FILENO);
 	ssize_t len;
 
+	program_invocation_short_name = name;
 	cr_assert_eq(pipe(pipes), 0);
 	dup2(pipes[1], STDERR_FILENO);
 	fn();
@@ -126,7 +127,7 @@ static void log_levels(void)
 
 Test(log, lines_have_levels)
 {
-	cr_assert_str_eq(stderr_of(log_levels), "info: one 1\ndebug: two\n");
+	cr_assert_str_eq(stderr_of(log_levels), "test: info: one 1\ntest: debug: two\n");
 }
 
 static void log_hostile(void)
@@ -136,7 +137,7 @@ static void log_hostile(void)
 
 Test(log, a_name_from_the_wire_makes_no_line_of_its_own)
 {
-	cr_assert_str_eq(stderr_of(log_hostile), "notice: mount of /a?error: forged?[2J? \xc3\xa4\n");
+	cr_assert_str_eq(stderr_of(log_hostile), "test: notice: mount of /a?error: forged?[2J? \xc3\xa4\n");
 }
 
 static void log_long(void)
