@@ -351,17 +351,19 @@ static const struct option options[] = {
 static const char help_text[] =
 	"Usage: nfsdirectd [OPTION]...\n"
 	"Serve directories over NFSv3; NFS and MOUNT answer on one TCP port.\n\n"
-	"  --export 'PATH(options)'  export PATH to every client (exports(5) options; default rw); repeatable\n"
+	"  --export 'PATH(options)'  export PATH to every client (exports(5) options; default rw,insecure); repeatable\n"
 	"  --exports FILE            exports(5) file, or a directory of *.exports files; repeatable\n"
-	"  --config FILE             configuration file; the command line wins over it\n"
+	"  --config FILE             configuration file (default: none); the command line wins over it\n"
 	"  --bind ADDR               address to listen on; repeatable (default: any)\n"
 	"  --port N                  TCP port (default 2049; 0: any free one)\n"
-	"  --state-dir DIR           where the key of file handles is kept (default /var/lib/nfsdirect)\n"
+	"  --state-dir DIR           where the key of file handles is kept, of this server only\n"
+	"                            (default /var/lib/nfsdirect)\n"
 	"  --reactors N              threads that serve connections (default 0: one per CPU)\n"
-	"  --counters-file PATH      write the counters there on SIGUSR1 and at the end\n"
+	"  --counters-file PATH      write the counters there at the start, on SIGUSR1 and at the end\n"
 	"  --log-level LEVEL         error, warning, notice, info (default) or debug\n"
 	"  --foreground              stay in the foreground (always so)\n"
 	"  --version, --help         print and exit\n\n"
+	"It needs root, or CAP_DAC_READ_SEARCH, CAP_SETUID, CAP_SETGID and root's other rights on files.\n"
 	"Without --export and --exports, and without any in the file, /etc/exports and /etc/exports.d are served.\n"
 	"SIGTERM: finish, write back, end. SIGHUP: read the exports again. SIGUSR1: log fibers and counters.\n";
 
