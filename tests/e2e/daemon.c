@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READY_TIMEOUT_S = 60, STOP_TIMEOUT_S = 60, ARGS_MAX = 64 };
+enum { READY_TIMEOUT_S = 60, STOP_TIMEOUT_S = 60, ARGS_MAX = 64, DAEMONS_MAX = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;	/* ready_line is set, or standard error has ended */
@@ -94,6 +93,36 @@ const char *work_subdir(const char *parent, const char *name, mode_t mode)
 	return path;
 }
 
+/*
+ * Daemons that run, 0 in free places: a test that ends without stopping its own takes them along. A parent's death signal does not do,
+ * for the kernel forgets it when the daemon gives up a capability; after SIGKILL it is the lab's PID namespace that ends them.
+ */
+static pid_t alive[DAEMONS_MAX];
+
+static void kill_alive(void)
+{
+	int i;
+
+	for (i = 0; i < DAEMONS_MAX; i++)
+		if (alive[i])
+			kill(alive[i], SIGKILL);
+}
+
+static void alive_change(pid_t from, pid_t to)
+{
+	static bool registered;
+	int i;
+
+	if (!registered)
+		atexit(kill_alive);
+	registered = true;
+	for (i = 0; i < DAEMONS_MAX && alive[i] != from; i++)
+		;
+	if (i == DAEMONS_MAX)
+		abort();
+	alive[i] = to;
+}
+
 /* A port that was free a moment ago, from below the range that outgoing connections are given theirs from. */
 static int free_port(void)
 {
@@ -138,7 +167,7 @@ static void *read_stderr(void *arg)
 	return NULL;
 }
 
-static void __attribute__((noreturn)) become_daemon(struct daemon *d, int err_fd, pid_t parent)
+static void __attribute__((noreturn)) become_daemon(struct daemon *d, int err_fd)
 {
 	const char *args[ARGS_MAX] = { program(), "--foreground", "--bind", "127.0.0.1", "--port", text("%d", d->port),
 				       "--state-dir", d->state_dir };
@@ -155,9 +184,6 @@ static void __attribute__((noreturn)) become_daemon(struct daemon *d, int err_fd
 
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(127);
 	dup2(err_fd, STDERR_FILENO);
 	execv(args[0], (char *const *)args);
 	dprintf(err_fd, "cannot run %s: %s\n", args[0], strerror(errno));
@@ -182,7 +208,6 @@ static int wait_ready(struct daemon *d)
 
 int daemon_start(struct daemon *d)
 {
-	pid_t parent = getpid();
 	int fds[2], r;
 
 	if (!*d->state_dir)
@@ -196,7 +221,8 @@ int daemon_start(struct daemon *d)
 	if (d->pid < 0)
 		abort();
 	if (!d->pid)
-		become_daemon(d, fds[1], parent);
+		become_daemon(d, fds[1]);
+	alive_change(0, d->pid);
 	close(fds[1]);
 	d->err_fd = fds[0];
 	if (pthread_create(&d->err_thread, NULL, read_stderr, d))
@@ -213,6 +239,7 @@ static int reap(struct daemon *d)
 
 	while (waitpid(d->pid, &status, 0) < 0 && errno == EINTR)
 		;
+	alive_change(d->pid, 0);
 	pthread_join(d->err_thread, NULL);
 	d->pid = 0;
 	return status;

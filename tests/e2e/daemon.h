@@ -1,7 +1,7 @@
 /*
  * daemon.h: a daemon of the test's own, on a free loopback port, with a state directory of its own.
  *
- * The program is $NFSDIRECTD (default ./nfsdirectd). It dies with the test. Its standard error goes to ours, line by line.
+ * The program is $NFSDIRECTD (default ./nfsdirectd). It ends with the test at the latest. Its standard error goes to ours, line by line.
  */
 #ifndef TESTS_E2E_DAEMON_H
 #define TESTS_E2E_DAEMON_H

@@ -1,11 +1,11 @@
 # lab.sh: makes and removes file systems for tests. Sourced by the bash scripts in tests/.
 #
-# Everything lives in a mount namespace of the script's own, loop devices are told to go with their last user, and backing
-# files are unlinked as soon as they are attached: so nothing is left behind even after SIGKILL. lab_cleanup, which an EXIT
-# trap calls, removes the directories too.
+# Everything lives in a mount and a PID namespace of the script's own, loop devices are told to go with their last user, and
+# backing files are unlinked as soon as they are attached: so no process, mount or device is left behind, even after
+# SIGKILL. lab_cleanup, which an EXIT trap calls, removes the directories too.
 #
 #     . tests/lab/lab.sh
-#     lab_enter "$@"                    first thing: re-executes the script in its own mount namespace, as root; exits 77 if it cannot
+#     lab_enter "$@"                    first thing: re-executes the script in its own namespaces, as root; exits 77 if it cannot
 #     lab_make xfs4k NAME SIZE          XFS on a device of 4096-byte sectors (SIZE at least 300M)
 #     lab_make ext4 NAME SIZE           ext4 on a device of 512-byte sectors
 #     lab_make tmpfs NAME SIZE
@@ -23,7 +23,7 @@ lab_unfit() {
 		command -v $tool >/dev/null || { echo "no $tool"; return; }
 	done
 	[ -e /dev/loop-control ] || { echo "no loop devices"; return; }
-	unshare -m true 2>/dev/null || echo "no mount namespaces"
+	unshare -m -p -f --mount-proc true 2>/dev/null || echo "no mount and PID namespaces"
 }
 
 lab_enter() {
@@ -34,7 +34,7 @@ lab_enter() {
 			echo "ok 1 - lab # SKIP $why"
 			exit 77
 		fi
-		LAB_NAMESPACE=1 exec unshare -m --propagation private "$0" "$@"
+		LAB_NAMESPACE=1 exec unshare -m -p -f --kill-child --mount-proc "$0" "$@"
 	fi
 	unset LAB_NAMESPACE
 	lab_dir=$(mktemp -d "${TMPDIR:-/tmp}/nfsdirect-lab.XXXXXX")
