@@ -25,6 +25,8 @@ static const struct {
 	[DOOMED] = { "doomed", "rw,no_root_squash,insecure", "E2E_DISK" },
 	[OTHER] = { "other", "rw,no_root_squash,insecure", "E2E_OTHER" },
 	[SMALL] = { "small", "rw,no_root_squash,insecure", "E2E_SMALL" },
+	[QUOTA] = { "quota", "rw,no_root_squash,insecure", "E2E_QUOTA" },
+	[QGROUP] = { "qgroup", "rw,no_root_squash,insecure", "E2E_QGROUP" },
 };
 
 /* A directory of this program's own on the file system that env names. */

@@ -2,7 +2,8 @@
  * fixture.h: what the raw tests stand on: one daemon with a handful of exports, one connection, the exports' root handles.
  *
  * $E2E_DISK (default: the work directory) is where the exports are made, $E2E_OTHER a second file system, $E2E_SMALL an
- * ext4 of 16 MiB; without those two the tests that need them are skipped. Set up by fixture_start(), one per program.
+ * ext4 of 16 MiB, $E2E_QUOTA an ext4 with user quotas, $E2E_QGROUP a btrfs that holds 8 MiB at most; without those four the
+ * tests that need them are skipped. Set up by fixture_start(), one per program.
  */
 #ifndef TESTS_E2E_FIXTURE_H
 #define TESTS_E2E_FIXTURE_H
@@ -11,7 +12,7 @@
 #include "tests/e2e/nfs3.h"
 #include "tests/e2e/tap.h"
 
-enum fixture_export { RW, RO, SQUASH, ALL, SECURE, DOOMED, OTHER, SMALL, FIXTURE_EXPORTS };
+enum fixture_export { RW, RO, SQUASH, ALL, SECURE, DOOMED, OTHER, SMALL, QUOTA, QGROUP, FIXTURE_EXPORTS };
 
 struct fixture {
 	struct daemon daemon;

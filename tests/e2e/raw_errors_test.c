@@ -5,9 +5,12 @@
  * procedure), JUKEBOX (nothing is slow here).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/quota.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/e2e/fixture.h"
@@ -338,15 +341,31 @@ static void wait_for_space(void)
 	CHECK(ok->abytes > 8 << 20, ": %llu bytes free", (unsigned long long)ok->abytes);
 }
 
-/* Until the small file system is full, what was acknowledged is there; then NOSPC comes, at the WRITE or at its COMMIT. */
-static void fill_up(const char *name, stable_how stable)
+/* The first `stored` bytes of the file, as fill_up() wrote them. */
+static void check_stored(const char *file, uint64_t stored)
+{
+	static char whole[20 << 20];
+	size_t len = get_file(file, whole, sizeof(whole));
+	uint64_t at;
+
+	CHECK(len >= stored, ": %zu of %llu acknowledged bytes", len, (unsigned long long)stored);
+	for (at = 0; at + 47008 <= stored && !memcmp(whole + at, data, 47008); at += 47008)
+		;
+	CHECK(at + 47008 > stored, ": bytes lost at %llu", (unsigned long long)at);
+}
+
+/*
+ * Until there is no more room, what was acknowledged is there; then `error` comes at the WRITE or at its COMMIT. Writes and
+ * removes the file as the caller's user.
+ */
+static void fill_up(enum fixture_export export, const char *name, stable_how stable, int error)
 {
 	const char *file;
 	struct fh dir, fh;
 	uint64_t offset, stored = 0;
 	int r = NFS3_OK, commit = NFS3_OK;
 
-	file = text("%s/%s", fresh_dir(SMALL, &dir), name);
+	file = text("%s/%s", fresh_dir(export, &dir), name);
 	fill_pattern(data, 47008, 8);
 	CHECK_EQ(nfs3_make(c, &dir, name, &fh), NFS3_OK);
 	for (offset = 0; r == NFS3_OK && commit == NFS3_OK && offset < 64 << 20; ) {
@@ -355,23 +374,15 @@ static void fill_up(const char *name, stable_how stable)
 			offset += c->res.write.WRITE3res_u.resok.count;
 		if (stable == UNSTABLE && (r != NFS3_OK || offset % (47008 * 20) == 0))
 			commit = nfs3_commit(c, &fh, 0, 0);
+		else if (stable == UNSTABLE)
+			continue;
 		if (r == NFS3_OK && commit == NFS3_OK)
 			stored = offset;
 	}
-	CHECK(r == NFS3ERR_NOSPC || commit == NFS3ERR_NOSPC || commit == NFS3ERR_IO, ": WRITE %d, COMMIT %d", r, commit);
-	CHECK(offset < 20 << 20, ": %llu bytes fit in 16 MiB", (unsigned long long)offset);
-	if (stable != UNSTABLE) {
-		static char whole[20 << 20];
-		size_t len = get_file(file, whole, sizeof(whole));
-		uint64_t at;
-
-		CHECK(len >= stored, ": %zu of %llu acknowledged bytes", len, (unsigned long long)stored);
-		for (at = 0; at + 47008 <= stored && !memcmp(whole + at, data, 47008); at += 47008)
-			;
-		CHECK(at + 47008 > stored, ": bytes lost at %llu", (unsigned long long)at);
-	}
+	CHECK(r == error || commit == error, ": WRITE %d, COMMIT %d", r, commit);
+	CHECK(stored > 1 << 20 && offset < 20 << 20, ": %llu bytes fit, %llu tried", (unsigned long long)stored, (unsigned long long)offset);
+	check_stored(file, stored);
 	CHECK_EQ(nfs3_remove(c, &dir, name), NFS3_OK);
-	wait_for_space();
 }
 
 static void test_nospc(void)
@@ -382,12 +393,77 @@ static void test_nospc(void)
 		tap_skip("no small file system (E2E_SMALL)");
 		return;
 	}
-	fill_up("sync", FILE_SYNC);
-	fill_up("unstable", UNSTABLE);
-	fill_up("again", DATA_SYNC);
+	fill_up(SMALL, "sync", FILE_SYNC, NFS3ERR_NOSPC);
+	wait_for_space();
+	fill_up(SMALL, "unstable", UNSTABLE, NFS3ERR_NOSPC);
+	wait_for_space();
+	fill_up(SMALL, "again", DATA_SYNC, NFS3ERR_NOSPC);
+	wait_for_space();
 	fresh_dir(SMALL, &dir);
 	CHECK_EQ(nfs3_make(c, &dir, "f", &fh), NFS3_OK);
 	CHECK_EQ(nfs3_write(c, &fh, 0, data, 47008, FILE_SYNC), NFS3_OK);
+}
+
+/* Limits of a user on the file system of user quotas: KiB, and files. */
+static bool set_quota(uint32_t uid, uint64_t kib, uint64_t files)
+{
+	struct dqblk limits = { .dqb_bhardlimit = kib, .dqb_ihardlimit = files, .dqb_valid = QIF_LIMITS };
+	int fd = open(fx.path[QUOTA], O_RDONLY | O_DIRECTORY);
+	long r = syscall(SYS_quotactl_fd, fd, QCMD(Q_SETQUOTA, USRQUOTA), uid, &limits);
+
+	close(fd);
+	return CHECK(r == 0, ": quotactl_fd: %s", strerror(errno));
+}
+
+/* Each user has limits of its own, for the space of what is removed comes back later. */
+static void test_dquot(void)
+{
+	static const stable_how how[] = { FILE_SYNC, UNSTABLE, DATA_SYNC };
+	const uint32_t first = 3000;
+	uint32_t i;
+
+	if (!fx.path[QUOTA]) {
+		tap_skip("no ext4 with user quotas (E2E_QUOTA): this kernel has none");
+		return;
+	}
+	for (i = 0; i < 3 && set_quota(first + i, 4096, 0); i++) {
+		client_as(c, first + i, first, 0, NULL);
+		fill_up(QUOTA, "f", how[i], NFS3ERR_DQUOT);
+		client_as(c, 0, 0, 0, NULL);
+	}
+}
+
+static void test_dquot_names(void)
+{
+	enum { UID = 3100, FILES = 10 };
+	struct fh dir, fh;
+	sattr3 set = sattr_mode(0755);
+	int i, r = NFS3_OK;
+
+	if (!fx.path[QUOTA]) {
+		tap_skip("no ext4 with user quotas (E2E_QUOTA): this kernel has none");
+		return;
+	}
+	set_quota(UID, 0, FILES);
+	fresh_dir(QUOTA, &dir);
+	client_as(c, UID, UID, 0, NULL);
+	for (i = 0; i < 2 * FILES && r == NFS3_OK; i++)
+		r = nfs3_make(c, &dir, text("f%d", i), &fh);
+	CHECK(r == NFS3ERR_DQUOT && i == FILES + 1, ": status %d at file %d", r, i);
+	CHECK_EQ(nfs3_mkdir(c, &dir, "d", &set, NULL), NFS3ERR_DQUOT);
+	CHECK_EQ(nfs3_symlink(c, &dir, "l", "x", NULL), NFS3ERR_DQUOT);
+	CHECK_EQ(nfs3_mknod(c, &dir, "p", NF3FIFO, &set, NULL), NFS3ERR_DQUOT);
+	client_as(c, 0, 0, 0, NULL);
+}
+
+/* A limit that is the file system's own, whoever writes. */
+static void test_dquot_group(void)
+{
+	if (!fx.path[QGROUP]) {
+		tap_skip("no btrfs with quota groups (E2E_QGROUP)");
+		return;
+	}
+	fill_up(QGROUP, "f", FILE_SYNC, NFS3ERR_DQUOT);
 }
 
 static void test_nospc_names(void)
@@ -445,6 +521,9 @@ static const struct tap_test tests[] = {
 	{ "xdev", test_xdev },
 	{ "fbig", test_fbig },
 	{ "nospc", test_nospc },
+	{ "dquot", test_dquot },
+	{ "dquot_names", test_dquot_names },
+	{ "dquot_group", test_dquot_group },
 	{ "nospc_names", test_nospc_names },
 	{ "mlink", test_mlink },
 	{ "clean_stop", test_clean_stop },

@@ -8,6 +8,8 @@
 #     lab_enter "$@"                    first thing: re-executes the script in its own namespaces, as root; exits 77 if it cannot
 #     lab_make xfs4k NAME SIZE          XFS on a device of 4096-byte sectors (SIZE at least 300M)
 #     lab_make ext4 NAME SIZE           ext4 on a device of 512-byte sectors
+#     lab_make ext4quota NAME SIZE      ext4 that counts what users have, if the kernel can; limits are the caller's to set
+#     lab_make btrfsquota NAME SIZE     a btrfs subvolume that holds 8 MiB at most (SIZE at least 200M)
 #     lab_make tmpfs NAME SIZE
 #     lab_remove NAME
 #     lab_counters NAME                 "READS READ_BYTES WRITES WRITTEN_BYTES FLUSHES" of its device since it was made
@@ -55,6 +57,21 @@ lab_attach() {
 	echo "$device"
 }
 
+lab_mount_btrfsquota() {
+	local device=$1 at=$2
+	mkfs.btrfs -q "$device" >/dev/null 2>&1 && mount -t btrfs "$device" "$at" && btrfs subvolume create "$at/v" >/dev/null &&
+		btrfs quota enable "$at" && btrfs qgroup limit 8M "$at/v" && umount "$at" && mount -t btrfs -o subvol=v "$device" "$at"
+}
+
+# What lab_make has begun.
+lab_undo() {
+	umount "$lab_dir/$1" 2>/dev/null
+	[ -z "${lab_device[$1]:-}" ] || losetup -d "${lab_device[$1]}"
+	rmdir "$lab_dir/$1"
+	unset "lab_device[$1]"
+	return 1
+}
+
 lab_make() {
 	local kind=$1 name=$2 size=$3 at=$lab_dir/$2
 	mkdir "$at" || return
@@ -67,10 +84,18 @@ lab_make() {
 		lab_device[$name]=$(lab_attach "$size" 512)
 		mkfs.ext4 -q -F "${lab_device[$name]}" && mount -t ext4 "${lab_device[$name]}" "$at"
 		;;
+	ext4quota)
+		lab_device[$name]=$(lab_attach "$size" 512)
+		mkfs.ext4 -q -F -O quota -E quotatype=usrquota "${lab_device[$name]}" && mount -t ext4 -o usrquota "${lab_device[$name]}" "$at"
+		;;
+	btrfsquota)
+		lab_device[$name]=$(lab_attach "$size" 4096)
+		lab_mount_btrfsquota "${lab_device[$name]}" "$at"
+		;;
 	tmpfs)
 		mount -t tmpfs -o size="$size" lab "$at"
 		;;
-	esac || return
+	esac || { lab_undo "$name"; return; }
 	# Detaching a device in use only marks it to go with its last user.
 	[ -z "${lab_device[$name]:-}" ] || losetup -d "${lab_device[$name]}"
 	chmod 1777 "$at"
