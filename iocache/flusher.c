@@ -7,7 +7,7 @@
  * Gathering. N writers that write, wait, and write again would fall into two groups of N/2, one written while the other's records are received: twice the flushes that
  * are needed. So a round that answered several stable WRITEs lets the next one wait until all writers known have come again, for no longer than twice what it lasted itself
  * and never above GATHER_NS_MAX. A single writer, and UNSTABLE ones, never wait. Measured with 32 writers of 47008 bytes on the tmpfs-backed disk: flushes per
- * WRITE 0.131 without, 0.09 with it.
+ * WRITE 0.131 without, 0.065 with it, one round of 32 after the other.
  *
  * Holding back. Where the file grows, a record that arrives before its left neighbours would be written by itself, past a hole, with both edges filled; and its writer,
  * answered, would be even further ahead the next time. So a round of stable WRITEs leaves out what lies past the first hole beyond the end of the file on disk, if there
@@ -287,10 +287,12 @@ static void round_end(struct mapping *m, const struct round *r)
 static void gather(struct mapping *m)
 {
 	leaf_lock(&m->lock);
+	bool anybody = m->waiting; /* if not, the first that comes starts a flusher, and that one gathers */
 	while (m->waiting && m->waiting < m->expected && !m->force)
 		if (fiber_cond_wait_until(&m->writers_back, &m->lock, "writers to come back", m->gather_until_ns))
 			break;
-	m->expected = 0;
+	if (anybody)
+		m->expected = 0;
 	leaf_unlock(&m->lock);
 }
 
