@@ -153,7 +153,7 @@ static bool age_locked(struct mapping *m, uint64_t now)
 		mapping_remove_locked(m, f);
 		counter_add(&edges_aged, 1);
 	}
-	if (is_older(m->stalled_since_ns, now, STALL_GIVE_UP_MS))
+	if (is_older(m->stalled_since_ns, now, STALL_GIVE_UP_MS) && !m->runs_in_flight) /* what is under way would come back */
 		give_up_locked(m);
 	if (!m->held) /* nothing dirty */
 		return false;
