@@ -257,13 +257,13 @@ noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end)
 
 noyield_fn void mapping_show_disk_locked(struct mapping *m)
 {
-	m->overlay &= !later_than(m->disk_ctime, m->shown_ctime);
+	m->overlay &= later_than(m->shown_ctime, m->disk_ctime);
 }
 
 noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime)
 {
 	leaf_lock(&m->lock);
-	bool differs = m->overlay;
+	bool differs = m->overlay && (later_than(m->shown_mtime, m->disk_mtime) || later_than(m->disk_mtime, m->shown_mtime));
 	*mtime = m->shown_mtime;
 	leaf_unlock(&m->lock);
 	return differs;
@@ -358,8 +358,10 @@ static void take_over(struct mapping *m, const struct statx *stx)
 	if (!m->overlay)
 		return;
 	m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);
-	if (moved)
+	if (moved) {
 		m->shown_mtime = m->disk_mtime;
+		mapping_show_disk_locked(m);
+	}
 }
 
 noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr)

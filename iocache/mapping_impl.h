@@ -100,7 +100,7 @@ noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
 /* Dirty bytes have gone unwritten: the size that only they made goes too. */
 noyield_fn void mapping_shrink_locked(struct mapping *m);
 /*
- * All that was staged is synced, or the size was set there: from now on the disk's own times are shown, if they are later than those shown before. They are
+ * All that was staged is synced, or the size was set there: from now on the disk's own times are shown, unless they are earlier than those shown before. They are
  * durable, what local processes see, and stay when the file is closed.
  */
 noyield_fn void mapping_show_disk_locked(struct mapping *m);
