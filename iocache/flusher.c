@@ -393,7 +393,7 @@ noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write 
 static int wait_registered(struct mapping *m, struct mapping_waiter *w)
 {
 	if (claim_flusher(m, w, HAS_REFERENCE))
-		flusher_main(m);
+		flush_until_idle(m, w);
 	else
 		fiber_park("sync", m); /* if it is done already, the wake-up is on its way */
 	ASSERT(w->done);

@@ -727,3 +727,39 @@ static void no_fibers(void)
 }
 
 Test(mapping, no_fiber_for_the_flusher_is_no_failure) { run(no_fibers); }
+
+static bool first_has_begun, first_is_back;
+static unsigned written_when_back, written;
+
+static void only_writer(void *arg)
+{
+	first_has_begun = true;
+	cr_assert_eq(write_stable(0, UNIT, 1), 0);
+	first_is_back = true;
+	written_when_back = written;
+	running--;
+}
+
+static void busy_writer(void *arg)
+{
+	while (!first_has_begun)
+		fiber_yield();
+	for (written = 0; written < 100; written++)
+		cr_assert_eq(write_stable((uint64_t)(1 + written) * UNIT, UNIT, 2), 0);
+	running--;
+}
+
+/* Another client that writes on and on does not keep the writer that had to flush for want of a fiber. */
+static void hands_over(void)
+{
+	running = 2;
+	cr_assert_eq(fiber_spawn(only_writer, NULL, "writer"), 0);
+	cr_assert_eq(fiber_spawn(busy_writer, NULL, "writer"), 0);
+	fault_arm(FAULT_FIBER_SPAWN, EAGAIN, 0, 1);          /* the first kick finds no fiber */
+	while (running)
+		fiber_sleep_ns(10000);
+	cr_assert(first_is_back);
+	cr_assert_leq(written_when_back, 5, "%u WRITEs of another were served first", written_when_back);
+}
+
+Test(mapping, a_writer_that_flushes_for_others_hands_over) { run(hands_over); }
