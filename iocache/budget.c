@@ -140,8 +140,7 @@ static void give_up_locked(struct mapping *m)
 	mapping_shrink_locked(m);
 	m->sticky_error = m->stall_error;
 	m->stalled_since_ns = 0;
-	if (m->config.data_lost)
-		m->config.data_lost(m->config.owner);
+	mapping_tell_lost(m);
 }
 
 /* True: the flusher is to be woken. */

@@ -75,8 +75,7 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 			m->stalled_since_ns = clock_mono_ns();
 		return true;
 	}
-	if (m->config.data_lost)
-		m->config.data_lost(m->config.owner);
+	mapping_tell_lost(m);
 	return false;
 }
 
@@ -94,8 +93,7 @@ static void sync_failed_locked(struct mapping *m, int error)
 			w->error = error;
 	if (m->unsynced_unstable)
 		m->sticky_error = error;
-	if (m->config.data_lost)
-		m->config.data_lost(m->config.owner);
+	mapping_tell_lost(m);
 }
 
 static void round_sync(struct mapping *m, const struct round *r)

@@ -228,7 +228,7 @@ noyield_fn void mapping_check_locked(struct mapping *m)
 	ASSERT(kept == m->kept_bytes);
 }
 
-static bool later_than(struct timespec a, struct timespec b)
+noyield_fn bool mapping_time_is_later(struct timespec a, struct timespec b)
 {
 	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
@@ -236,7 +236,7 @@ static bool later_than(struct timespec a, struct timespec b)
 /* `now`, or one nanosecond after `floor` if the clock has not passed it. */
 static struct timespec time_after(struct timespec now, struct timespec floor)
 {
-	if (later_than(now, floor))
+	if (mapping_time_is_later(now, floor))
 		return now;
 	floor.tv_nsec++;
 	if (floor.tv_nsec == 1000000000)
@@ -248,22 +248,28 @@ noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end)
 {
 	struct timespec floor = m->disk_ctime;
 
-	if (m->overlay && later_than(m->shown_ctime, floor))
+	if (m->overlay && mapping_time_is_later(m->shown_ctime, floor))
 		floor = m->shown_ctime;
 	m->shown_ctime = m->shown_mtime = time_after(clock_real(), floor);
 	m->overlay = true;
 	m->size = max_u64(m->size, end);
 }
 
+noyield_fn void mapping_tell_lost(const struct mapping *m)
+{
+	if (m->config.data_lost)
+		m->config.data_lost(m->config.owner);
+}
+
 noyield_fn void mapping_show_disk_locked(struct mapping *m)
 {
-	m->overlay &= later_than(m->shown_ctime, m->disk_ctime);
+	m->overlay &= mapping_time_is_later(m->shown_ctime, m->disk_ctime);
 }
 
 noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime)
 {
 	leaf_lock(&m->lock);
-	bool differs = m->overlay && (later_than(m->shown_mtime, m->disk_mtime) || later_than(m->disk_mtime, m->shown_mtime));
+	bool differs = m->overlay && (mapping_time_is_later(m->shown_mtime, m->disk_mtime) || mapping_time_is_later(m->disk_mtime, m->shown_mtime));
 	*mtime = m->shown_mtime;
 	leaf_unlock(&m->lock);
 	return differs;

@@ -89,6 +89,9 @@ noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
 noyield_fn void mapping_drop_kept_locked(struct mapping *m);
 /* Abort unless the index is consistent. */
 noyield_fn void mapping_check_locked(struct mapping *m);
+/* Acknowledged data may be lost: the owner changes the write verifier. With or without the lock. */
+noyield_fn void mapping_tell_lost(const struct mapping *m);
+noyield_fn bool mapping_time_is_later(struct timespec a, struct timespec b);
 /* Bracket our own changes of the file on the disk; the last end notes the ctime and size that they left. Caller holds no lock. */
 noyield_fn void mapping_disk_begin(struct mapping *m);
 noyield_fn void mapping_disk_begin_locked(struct mapping *m);

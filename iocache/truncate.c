@@ -51,9 +51,7 @@ static int cut_locked(struct mapping *m, uint64_t size, bool *lost)
 /* The kernel has moved the times with the size; within one tick of its clock that may not be enough. */
 static void move_times_locked(struct mapping *m, struct timespec before)
 {
-	bool later = m->disk_ctime.tv_sec != before.tv_sec ? m->disk_ctime.tv_sec > before.tv_sec : m->disk_ctime.tv_nsec > before.tv_nsec;
-
-	if (later)
+	if (mapping_time_is_later(m->disk_ctime, before))
 		mapping_show_disk_locked(m);
 	else
 		mapping_touch_locked(m, 0);
@@ -106,8 +104,8 @@ fiber_fn int mapping_truncate(struct mapping *m, uint64_t size)
 		mapping_writeout(m);
 		error = set_disk_size(m, size);
 	}
-	if (error && lost && m->config.data_lost) /* the file stays as long as it was, without what was cut */
-		m->config.data_lost(m->config.owner);
+	if (error && lost) /* the file stays as long as it was, without what was cut */
+		mapping_tell_lost(m);
 	fiber_rangelock_unlock(&m->ranges, &hold);
 	return error;
 }

@@ -40,8 +40,7 @@ enum { HASH_BUCKETS = 16384, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES
 
 static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000, flusher_end_ns = 200000;
 
-/* STATX_DIOALIGN of 6.1; headers may be older than the kernel. */
-enum { MASK_DIOALIGN = 0x2000, DIO_ALIGN_MIN = 512, DIO_ALIGN_MAX = 65536 };
+enum { DIO_ALIGN_MIN = 512, DIO_ALIGN_MAX = 65536 };
 
 TAILQ_HEAD(vfs_file_list, vfs_file);
 
@@ -712,7 +711,7 @@ static bool dio_usable(const struct statx *stx)
 {
 	const uint32_t align = stx->stx_dio_offset_align;
 
-	return stx->stx_mask & MASK_DIOALIGN && align >= DIO_ALIGN_MIN && align <= DIO_ALIGN_MAX && !(align & (align - 1)) && stx->stx_dio_mem_align <= PAGE_BYTES;
+	return stx->stx_mask & MAPPING_STATX_DIOALIGN && align >= DIO_ALIGN_MIN && align <= DIO_ALIGN_MAX && !(align & (align - 1)) && stx->stx_dio_mem_align <= PAGE_BYTES;
 }
 
 static void open_direct(struct open_io_job *j)
@@ -729,7 +728,7 @@ static void open_io_main(void *arg)
 	j->result = open_buffered(j);
 	if (j->result)
 		return;
-	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MASK_DIOALIGN, &j->stx))
+	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &j->stx))
 		j->result = -errno;
 	else
 		open_direct(j);
