@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tests/bench/local_calls.h"
 #include "tests/bench/pattern.h"
 #include "tests/bench/sample.h"
 
@@ -296,11 +297,17 @@ static bool fits_run(void)
 	return pattern.kind == RECORDS && pattern.shape != ONE_THEN_OTHER && pattern.record >= PAGE;
 }
 
+static bool fits_syscalls(void)
+{
+	return pattern.kind == SMALL_CALLS || pattern.kind == METADATA;
+}
+
 static const struct method methods[] = {
 	{ "dsync", O_DSYNC, run_threads, fits_dsync },
 	{ "buffered", 0, run_threads, fits_buffered },
 	{ "direct", O_DIRECT, run_ring, fits_direct },
 	{ "run", O_DIRECT, run_runs, fits_run },
+	{ "syscalls", 0, NULL, fits_syscalls },
 };
 
 static const struct method *method_named(const char *name)
@@ -361,6 +368,13 @@ static void measure(void)
 	outcome_print(&outcome, &opt.watch);
 }
 
+static void run_file_pattern(void)
+{
+	prepare();
+	measure();
+	unlink(path);
+}
+
 static const struct option options[] = {
 	{ "dir", required_argument, NULL, 'd' }, { "method", required_argument, NULL, 'm' }, { "pattern", required_argument, NULL, 'n' },
 	{ "depth", required_argument, NULL, 'w' }, { "seconds", required_argument, NULL, 's' }, { "bytes", required_argument, NULL, 'b' },
@@ -377,7 +391,7 @@ static void take_option(int c)
 	case 's': opt.seconds = atof(optarg); break;
 	case 'b': opt.bytes = size_arg(optarg); break;
 	case 'v': opt.watch.device = optarg; break;
-	default: die("local --dir DIR --method dsync|buffered|direct|run --pattern NAME [--depth N] [--seconds S] [--bytes N[KMG]] [--device NAME]");
+	default: die("local --dir DIR --method dsync|buffered|direct|run|syscalls --pattern NAME [--depth N] [--seconds S] [--bytes N[KMG]] [--device NAME]");
 	}
 }
 
@@ -392,8 +406,11 @@ int main(int argc, char **argv)
 	method = method_named(opt.method);
 	if (!method->fits())
 		return SKIPPED;
-	prepare();
-	measure();
-	unlink(path);
+	if (pattern.kind == METADATA)
+		local_syscalls(opt.dir, opt.depth, opt.watch.device);
+	else if (pattern.kind == SMALL_CALLS)
+		local_pingpong(opt.name, pattern.getattr, opt.depth, opt.seconds);
+	else
+		run_file_pattern();
 	return 0;
 }
