@@ -46,6 +46,8 @@ struct backend {
 	 * (0: do not wait; UINT64_MAX: no limit).
 	 */
 	void (*poll)(struct reactor *r, uint64_t timeout_ns);
+	/* Has poll() something to do? Without a system call; said often. NULL: cannot be said, so the reactor does not linger. */
+	bool (*look)(struct reactor *r);
 	/* Make a waiting poll() of r return; from any thread. */
 	void (*nudge)(struct reactor *r);
 	void (*pool_submit)(struct reactor *r, struct pool_job *job);

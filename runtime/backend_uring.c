@@ -402,6 +402,16 @@ static void uring_poll(struct reactor *r, uint64_t timeout_ns)
 	deliver_ended(r, u);
 }
 
+/* Without DEFER_TASKRUN the kernel completes by interrupting us, and sets no flag. */
+static bool uring_look(struct reactor *r)
+{
+	struct uring *u = r->backend_data;
+	unsigned flags = IO_URING_READ_ONCE(*u->ring.sq.kflags);
+
+	return flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW) || io_uring_cq_ready(&u->ring) || io_uring_sq_ready(&u->ring) || u->waiting.first ||
+	       u->ended.first || u->cancels.first || !u->nudge_armed;
+}
+
 static void uring_nudge(struct reactor *r)
 {
 	struct uring *u = r->backend_data;
@@ -538,6 +548,7 @@ const struct backend backend_uring = {
 	.cancel = uring_cancel,
 	.cancel_all = uring_cancel_all,
 	.poll = uring_poll,
+	.look = uring_look,
 	.nudge = uring_nudge,
 	.pool_submit = pool_submit_to_threads,
 	.fstatx = real_fstatx,

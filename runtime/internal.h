@@ -71,6 +71,9 @@ struct reactor {
 	uint64_t now_ns; /* clock of this turn */
 	uint64_t switches;
 	unsigned in_flight; /* operations */
+	unsigned files_in_flight; /* those of them that a disk carries out */
+	bool expecting; /* reactor_expect() was called since the last wait */
+	unsigned short_waits; /* in a row, of those that were expected to be short */
 	struct close_op *close_free;
 	bool abandoned;
 	void *fake_stack, *tsan;
@@ -116,6 +119,8 @@ void io_closes_fini(struct reactor *r);
 int io_shape(const struct io_op *op, unsigned *iovcnt, size_t *len);
 /* op changes a file's data or space: it runs as cred_data. */
 bool io_changes_data(const struct io_op *op);
+/* op is on a file's data, not on a socket. */
+bool io_is_of_file(const struct io_op *op);
 
 /* pool.c: queue for a worker, without bound; job->done runs on job->home's loop */
 void pool_enqueue(struct pool_job *job);

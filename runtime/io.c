@@ -33,6 +33,7 @@ void io_submit(struct io_op *op)
 	op->next = NULL;
 	op->backend = NULL;
 	r->in_flight++;
+	r->files_in_flight += io_is_of_file(op);
 	backend->submit(r, op);
 }
 
@@ -88,6 +89,11 @@ int io_shape(const struct io_op *op, unsigned *iovcnt, size_t *len)
 bool io_changes_data(const struct io_op *op)
 {
 	return op->code == IO_WRITEV || op->code == IO_FTRUNCATE || op->code == IO_FALLOCATE;
+}
+
+bool io_is_of_file(const struct io_op *op)
+{
+	return op->code <= IO_FALLOCATE;
 }
 
 /* Files. */

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "runtime/backend.h"
 #include "runtime/backend_real.h"
 #include "runtime/clock.h"
+#include "runtime/counter.h"
 #include "runtime/fault.h"
 #include "runtime/fiber.h"
 #include "runtime/internal.h"
@@ -38,8 +40,13 @@ enum {
 	POOL_THREADS_DEFAULT = 8,
 	POOL_QUEUE_MAX = 1024,
 	TURN_SWITCHES_MAX = 256,
+	LOOKS_PER_YIELD = 64,
+	SHORT_WAITS_MIN = 4,
 };
 static const uint64_t drain_period_ns = 50000000;
+
+COUNTER_DEFINE(lingers_paid, "runtime.lingers.paid");
+COUNTER_DEFINE(lingers_lost, "runtime.lingers.lost");
 
 /* immutable between runtime_init() and runtime_fini() */
 static struct reactor **reactors;
@@ -150,19 +157,73 @@ static uint64_t may_wait_ns(struct reactor *r)
 	return r->heap[1]->expires_ns > now ? r->heap[1]->expires_ns - now : 0;
 }
 
-static void wait_for_work(struct reactor *r)
-{
-	uint64_t timeout_ns = may_wait_ns(r);
+/* Lingering. */
 
-	if (timeout_ns == 0) {
-		backend->poll(r, 0);
-		return;
-	}
+#if defined(__x86_64__)
+static void cpu_relax(void) { __builtin_ia32_pause(); }
+#elif defined(__aarch64__)
+static void cpu_relax(void) { __asm__ volatile("yield"); }
+#else
+static void cpu_relax(void) { atomic_signal_fence(memory_order_seq_cst); }
+#endif
+
+static bool has_work(struct reactor *r)
+{
+	return backend->look(r) || atomic_load_explicit(&r->inbox, memory_order_relaxed);
+}
+
+/* Look for work until then, but give way to whoever else wants this CPU: it may be the one that we wait for. */
+static void linger(struct reactor *r, uint64_t until_ns)
+{
+	do {
+		for (unsigned i = 0; i < LOOKS_PER_YIELD; i++) {
+			if (has_work(r))
+				return;
+			cpu_relax();
+		}
+		sched_yield();
+	} while (clock_mono_ns() < until_ns);
+}
+
+static void sleep_for_work(struct reactor *r, uint64_t timeout_ns)
+{
 	r->sleeping = true;
 	if (r->inbox || finished || (stopping && !r->quiet && !fibers_live(r)))
 		timeout_ns = 0;
 	backend->poll(r, timeout_ns);
 	atomic_store_explicit(&r->sleeping, false, memory_order_relaxed);
+}
+
+/*
+ * A wait that somebody expects to be short. It is begun by looking if the last ones were short, slept through or not: one that was not is what
+ * a wrong guess costs, and none is made again before as many were short as it takes to believe.
+ */
+static void wait_expecting(struct reactor *r, uint64_t timeout_ns)
+{
+	uint64_t began_ns = clock_mono_ns(), most_ns = config.linger_us * UINT64_C(1000);
+
+	r->expecting = false;
+	if (r->short_waits >= SHORT_WAITS_MIN) {
+		linger(r, began_ns + min_u64(most_ns, timeout_ns));
+		counter_add(has_work(r) ? &lingers_paid : &lingers_lost, 1);
+	}
+	sleep_for_work(r, has_work(r) ? 0 : timeout_ns);
+	if (clock_mono_ns() - began_ns > most_ns)
+		r->short_waits = 0;
+	else
+		r->short_waits++;
+}
+
+static void wait_for_work(struct reactor *r)
+{
+	uint64_t timeout_ns = may_wait_ns(r);
+
+	if (timeout_ns == 0)
+		backend->poll(r, 0);
+	else if (r->expecting && !r->files_in_flight && !has_work(r))
+		wait_expecting(r, timeout_ns);
+	else
+		sleep_for_work(r, timeout_ns);
 }
 
 static struct reactor_post *turn_round(struct reactor_post *post)
@@ -279,7 +340,7 @@ static void forget_everything(struct reactor *r)
 	fibers_abandon(r);
 	timers_clear(r);
 	r->inbox = NULL;
-	r->in_flight = 0;
+	r->in_flight = r->files_in_flight = 0;
 	r->abandoned = false;
 }
 
@@ -570,10 +631,17 @@ void reactor_at_batch_end(struct reactor_hook *hook)
 	STAILQ_INSERT_TAIL(&reactor_here->hooks, hook, link);
 }
 
+void reactor_expect(void)
+{
+	ASSERT(reactor_here);
+	reactor_here->expecting = config.linger_us > 0 && backend->look;
+}
+
 void reactor_complete(struct reactor *r, struct io_op *op)
 {
 	ASSERT(r->in_flight > 0);
 	r->in_flight--;
+	r->files_in_flight -= io_is_of_file(op);
 	op->done(op);
 }
 

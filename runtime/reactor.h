@@ -21,6 +21,7 @@ struct reactor_config {
 	unsigned stack_bytes;    /* 0: 128 KiB */
 	unsigned ring_entries;   /* 0: 1024 */
 	unsigned pool_threads;   /* 0: 8 */
+	unsigned linger_us;      /* longest that reactor_expect() makes a reactor look for work before it sleeps; 0: it sleeps at once */
 	unsigned no_features;    /* RING_NO_*: pretend that the kernel lacks these; each has a fallback */
 	bool stack_poison;       /* fill the stacks, so that fiber_stack_high_water() can tell how much was used (debugging: touches all of them) */
 };
@@ -63,6 +64,13 @@ struct reactor_hook {
 	bool armed;
 };
 noyield_fn void reactor_at_batch_end(struct reactor_hook *hook);
+
+/*
+ * Somebody has his answer and may well ask again at once, as one does who has one call in progress at a time: waking up would cost more than the call. If there is
+ * nothing else to do, the reactor looks for work for linger_us before it sleeps, provided that it lately paid to, and that no file's
+ * operation, whose workers want the CPU, is in flight. For its next wait only.
+ */
+noyield_fn void reactor_expect(void);
 
 /* One-shot timer of this reactor; fn runs on the loop outside a fiber. timer_arm() moves an armed one. The struct is the caller's, zeroed first. */
 struct timer {

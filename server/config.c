@@ -36,6 +36,7 @@ static const struct setting settings[] = {
 	{ "server", "reactors", SETTING_NUMBER, AT(reactors), 0, 64 },
 	{ "server", "fibers", SETTING_NUMBER, AT(fibers), 64, 16384 },
 	{ "server", "pool_threads", SETTING_NUMBER, AT(pool_threads), 1, 256 },
+	{ "server", "linger_us", SETTING_NUMBER, AT(linger_us), 0, 10000 },
 	{ "limits", "connections", SETTING_NUMBER, LIMIT(connections_max), 1, 1000000 },
 	{ "limits", "connection_calls", SETTING_NUMBER, LIMIT(connection_calls_max), 1, 65536 },
 	{ "limits", "connection_bytes", SETTING_BYTES, LIMIT(connection_bytes_max), 1048576, UINT64_C(1) << 40 },
@@ -72,6 +73,7 @@ void config_init(struct server_config *c)
 		.port = 2049,
 		.fibers = 1024,
 		.pool_threads = 8,
+		.linger_us = 100,
 		.log_level = LOG_LEVEL_INFO,
 		.limits = {
 			.connections_max = 4096,

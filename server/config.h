@@ -42,6 +42,7 @@ struct server_config {
 	uint64_t reactors;                /* 0: one per CPU */
 	uint64_t fibers;                  /* 1024 call slots per reactor */
 	uint64_t pool_threads;            /* 8 */
+	uint64_t linger_us;               /* 100: how long a reactor looks for the next call of who has one at a time, before it sleeps */
 	enum log_level log_level;         /* info */
 	struct server_limits limits;
 

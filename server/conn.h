@@ -92,6 +92,7 @@ struct conn {
 
 	struct reply_queue send_queue;
 	size_t send_skip;           /* bytes of the first reply that are sent */
+	unsigned lone_sends;        /* sends in a row that carried one reply, with nothing else in progress */
 	struct io_op send;
 	struct msghdr send_msg;
 	struct iovec send_iov[CONN_SEND_SEGMENTS];

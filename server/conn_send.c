@@ -22,8 +22,10 @@ COUNTER_DEFINE(replies_sent, "conn.replies");
 COUNTER_DEFINE(replies_dropped, "conn.replies_dropped");
 COUNTER_DEFINE(send_errors, "conn.send_errors");
 
-/* Less is no progress: who takes byte by byte must not hold the memory of a batch for ever. */
-enum { SEND_STEP_BYTES = 65536 };
+enum {
+	SEND_STEP_BYTES = 65536, /* less is no progress: who takes byte by byte must not hold the memory of a batch for ever */
+	LONE_SENDS = 4,          /* in a row: somebody who has one call at a time */
+};
 
 static void send_start(struct conn *c);
 
@@ -44,8 +46,8 @@ void conn_send_drop(struct conn *c)
 	}
 }
 
-/* `done` bytes more of the queue are sent. */
-static void send_advance(struct conn *c, size_t done)
+/* `done` bytes more of the queue are sent. How many replies have left with them. */
+static unsigned send_advance(struct conn *c, size_t done)
 {
 	struct reply *r;
 	unsigned n = 0;
@@ -58,6 +60,16 @@ static void send_advance(struct conn *c, size_t done)
 	}
 	counter_add(&replies_sent, n);
 	counter_add(&sent_bytes, (int64_t)done);
+	return n;
+}
+
+/* Who has one call at a time is likely to make the next as soon as he has the answer, and all he does meanwhile is wait for us. */
+static void expect_next(struct conn *c, unsigned answered)
+{
+	bool lone = answered == 1 && c->sr->calls_in_flight == 0;
+	c->lone_sends = lone ? c->lone_sends + 1 : 0;
+	if (c->lone_sends >= LONE_SENDS)
+		reactor_expect();
 }
 
 static void send_done(struct io_op *op)
@@ -66,7 +78,7 @@ static void send_done(struct io_op *op)
 	c->send_since_ns = 0;
 	c->active_ns = clock_mono_ns();
 	if (op->res > 0 && !c->closing) {
-		send_advance(c, (size_t)op->res);
+		expect_next(c, send_advance(c, (size_t)op->res));
 		send_start(c);
 	} else {
 		counter_add(&send_errors, !c->closing);

@@ -225,7 +225,10 @@ static int state_dir_init(void)
 
 static int layers_init(void)
 {
-	struct reactor_config rc = { .reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads };
+	struct reactor_config rc = {
+		.reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads,
+		.linger_us = (unsigned)config.linger_us,
+	};
 	struct cache_config cc = { .dirty_bytes_max = config.limits.memory_bytes_max / 4 };
 	int err;
 	if ((err = state_dir_init()) != 0)

@@ -61,6 +61,63 @@ Test(conn, pipelined)
 	harness_end();
 }
 
+static int64_t lingers(void)
+{
+	return counter_value("runtime.lingers.paid") + counter_value("runtime.lingers.lost");
+}
+
+/* The next call of who makes one at a time is looked for before the reactor sleeps. Those who make several are not waited for, nor anybody if so configured. */
+Test(conn, lone_calls_are_expected)
+{
+	struct xdr results;
+	harness_init();
+	harness_config.linger_us = 10000;
+	harness_begin();
+	int fd = client_connect();
+	while (lingers() == 0)
+		call_once(fd, TEST_NULL, NULL, 0, mem, sizeof(mem), &results);
+	close(fd);
+	harness_end();
+}
+
+static void call_pairs(int fd, unsigned pairs)
+{
+	uint8_t reply[256];
+	for (uint32_t i = 0; i < pairs; i++) {
+		size_t len = call_encode(mem, sizeof(mem), 2 * i, TEST_NULL, NULL, 0);
+		len += call_encode(mem + len, sizeof(mem) - len, 2 * i + 1, TEST_NULL, NULL, 0);
+		client_send(fd, mem, len);
+		cr_assert(reply_read(fd, reply, sizeof(reply)));
+		cr_assert(reply_read(fd, reply, sizeof(reply)));
+	}
+}
+
+Test(conn, batches_are_not_lingered_for)
+{
+	harness_init();
+	harness_config.linger_us = 10000;
+	harness_begin();
+	int fd = client_connect();
+	call_pairs(fd, 500);
+	cr_assert_eq(lingers(), 0);
+	close(fd);
+	harness_end();
+}
+
+Test(conn, nobody_is_lingered_for_if_so_configured)
+{
+	struct xdr results;
+	harness_init();
+	harness_config.linger_us = 0;
+	harness_begin();
+	int fd = client_connect();
+	for (unsigned i = 0; i < 500; i++)
+		call_once(fd, TEST_NULL, NULL, 0, mem, sizeof(mem), &results);
+	cr_assert_eq(lingers(), 0);
+	close(fd);
+	harness_end();
+}
+
 /* A call that waits holds up neither those behind it nor other connections. */
 Test(conn, nap_overtaken)
 {

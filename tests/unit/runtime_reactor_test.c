@@ -3,13 +3,20 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/counter.h"
+#include "runtime/io.h"
 #include "tests/unit/runtime_harness.h"
 
 static void sleep_ms(unsigned ms)
 {
 	fiber_sleep_ns(ms * 1000000ull);
+}
+
+static void ignore_done(struct io_op *op)
+{
 }
 
 /* Timers against a model: random arms, moves and disarms; each fires exactly if armed, never early, in order of expiry. */
@@ -226,6 +233,120 @@ Test(reactor, run_ends_after_the_last_fiber)
 		harness_run(&config, stop_start, NULL);
 		cr_assert_eq(ended, 3 * i);
 	}
+}
+
+/* Lingering: each sleep here is a wait that was announced as short; its timer ends it. */
+enum { LINGER_MS = 200, SHORT_NS = 200000 };
+
+static void expect_and_sleep(unsigned times, uint64_t ns)
+{
+	while (times--) {
+		reactor_expect();
+		fiber_sleep_ns(ns);
+	}
+}
+
+static int64_t lingers(void)
+{
+	return counter_value("runtime.lingers.paid") + counter_value("runtime.lingers.lost");
+}
+
+/* Sleep until it lingers, and say how often that was. */
+static unsigned sleeps_until_linger(void)
+{
+	int64_t before = lingers();
+	unsigned n = 0;
+
+	while (lingers() == before) {
+		expect_and_sleep(1, SHORT_NS);
+		n++;
+	}
+	return n;
+}
+
+static void linger_after_short_waits(void)
+{
+	int64_t before;
+
+	ASSERT(sleeps_until_linger() > 4); /* not before it is known to pay */
+	before = lingers();
+	fiber_sleep_ns(SHORT_NS);
+	ASSERT(lingers() == before); /* nobody expected that one */
+	expect_and_sleep(1, (LINGER_MS + 50) * 1000000ull);
+	ASSERT(lingers() == before + 1);
+	ASSERT(counter_value("runtime.lingers.lost") > 0);
+	ASSERT(sleeps_until_linger() > 4); /* a wrong guess: it has to prove anew */
+}
+
+static void linger_never(void)
+{
+	expect_and_sleep(20, SHORT_NS);
+	ASSERT(lingers() == 0);
+}
+
+static void linger_not_after_long_waits(void)
+{
+	expect_and_sleep(20, 2000000);
+	ASSERT(lingers() == 0);
+}
+
+/* Nor while an operation on a file is in flight: a pipe stands for it, from which nobody can read yet. */
+static void linger_not_beside_files(void)
+{
+	char byte = 0;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	int ends[2];
+	struct io_op op = { .code = IO_READV, .iov = &iov, .iovcnt = 1, .done = ignore_done };
+
+	ASSERT(pipe(ends) == 0);
+	op.fd = ends[0];
+	io_submit(&op);
+	expect_and_sleep(20, SHORT_NS);
+	ASSERT(lingers() == 0);
+	ASSERT(write(ends[1], "x", 1) == 1);
+	while (byte != 'x')
+		sleep_ms(1);
+	expect_and_sleep(20, SHORT_NS);
+	ASSERT(lingers() > 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void linger_run(unsigned linger_us, unsigned no_features, void (*fn)(void))
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 4, .linger_us = linger_us, .no_features = no_features };
+
+	harness_run(&config, harness_start, fn);
+}
+
+Test(reactor, lingers_if_it_lately_paid)
+{
+	linger_run(LINGER_MS * 1000, 0, linger_after_short_waits);
+}
+
+Test(reactor, lingers_without_deferred_task_work)
+{
+	linger_run(LINGER_MS * 1000, RING_NO_DEFER_TASKRUN, linger_after_short_waits);
+}
+
+Test(reactor, does_not_linger_without_a_ring)
+{
+	linger_run(LINGER_MS * 1000, RING_NO_URING, linger_never);
+}
+
+Test(reactor, does_not_linger_unless_configured)
+{
+	linger_run(0, 0, linger_never);
+}
+
+Test(reactor, does_not_linger_where_waits_are_long)
+{
+	linger_run(1000, 0, linger_not_after_long_waits);
+}
+
+Test(reactor, does_not_linger_beside_files)
+{
+	linger_run(LINGER_MS * 1000, 0, linger_not_beside_files);
 }
 
 static void nothing(void *arg, unsigned index)

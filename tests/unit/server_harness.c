@@ -118,7 +118,10 @@ static void *server_thread(void *arg)
 
 void harness_begin(void)
 {
-	struct reactor_config rc = { .reactors = (unsigned)harness_config.reactors, .fibers = (unsigned)harness_config.fibers, .pool_threads = 2 };
+	struct reactor_config rc = {
+		.reactors = (unsigned)harness_config.reactors, .fibers = (unsigned)harness_config.fibers, .pool_threads = 2,
+		.linger_us = (unsigned)harness_config.linger_us,
+	};
 	char err[256] = "";
 	log_set_level(LOG_LEVEL_ERROR);
 	cr_assert_eq(runtime_init(&rc), 0);
