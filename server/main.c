@@ -223,6 +223,9 @@ static int state_dir_init(void)
 	return 0;
 }
 
+/* What open files may take; the rest is for connections and others. */
+static unsigned file_descriptors_max;
+
 static int layers_init(void)
 {
 	struct reactor_config rc = {
@@ -241,7 +244,7 @@ static int layers_init(void)
 		return fail_state_dir(err);
 	if ((err = cache_init(&cc)) != 0)
 		return fail("cache", err);
-	if ((err = vfs_file_cache_init((unsigned)config.limits.open_files_max)) != 0)
+	if ((err = vfs_file_cache_init((unsigned)config.limits.open_files_max, file_descriptors_max)) != 0)
 		return fail("file cache", err);
 	drc_init(config.limits.drc_entries_max, config.limits.drc_bytes_max);
 	mount3_init(config.limits.mounts_max);
@@ -265,20 +268,23 @@ static void layers_fini(void)
  */
 static void descriptors_init(void)
 {
-	enum { OTHERS = 48, PER_FILE = 3 };
+	enum { OTHERS = 48 };
 	struct server_limits *l = &config.limits;
 	struct rlimit nofile;
 	if (getrlimit(RLIMIT_NOFILE, &nofile) != 0)
-		return;
+		nofile.rlim_max = 1024;
 	nofile.rlim_cur = nofile.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &nofile);
 	uint64_t have = max_u64(nofile.rlim_cur, OTHERS + 32) - OTHERS;
-	if (l->connections_max + PER_FILE * l->open_files_max <= have)
+	file_descriptors_max = VFS_FILE_DESCRIPTORS_MAX * (unsigned)l->open_files_max;
+	if (l->connections_max + file_descriptors_max <= have)
 		return;
 	l->connections_max = min_u64(l->connections_max, have / 2);
-	l->open_files_max = max_u64(min_u64(l->open_files_max, have / 2 / PER_FILE), 1);
-	log_write(LOG_LEVEL_NOTICE, "%llu file descriptors: at most %llu connections and %llu open files", (unsigned long long)nofile.rlim_cur,
-		  (unsigned long long)l->connections_max, (unsigned long long)l->open_files_max);
+	file_descriptors_max = (unsigned)min_u64(file_descriptors_max, have - l->connections_max);
+	l->open_files_max = min_u64(l->open_files_max, file_descriptors_max);
+	log_write(LOG_LEVEL_NOTICE, "%llu file descriptors: at most %llu connections and %llu open files, %u while all of these are read or written",
+		  (unsigned long long)nofile.rlim_cur, (unsigned long long)l->connections_max, (unsigned long long)l->open_files_max,
+		  file_descriptors_max / VFS_FILE_DESCRIPTORS_MAX);
 }
 
 static void process_init(void)

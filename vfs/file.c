@@ -15,11 +15,11 @@
  */
 #include "vfs/file.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +36,11 @@
 #include "vfs/export.h"
 #include "vfs/fh.h"
 
-enum { HASH_BUCKETS = 16384, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16, DESCRIPTORS_PER_FILE = 3, DESCRIPTORS_OTHER = 2048 };
+enum { HASH_BUCKETS = 16384, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16 };
+
+/* What a file that is only known takes (a directory has one for its syncs too), and what I/O adds to it. */
+enum { DESCRIPTORS_KNOWN = 1, DESCRIPTORS_DIRECTORY = 2, DESCRIPTORS_IO = 2, DESCRIPTORS_PER_FILE = VFS_FILE_DESCRIPTORS_MAX };
+static_assert((int)DESCRIPTORS_KNOWN + DESCRIPTORS_IO == VFS_FILE_DESCRIPTORS_MAX, "a file open for I/O has most");
 
 static const uint64_t reap_period_ns = 2000000000, reap_idle_ns = 10000000000, read_only_keep_ns = 1000000000, flusher_end_ns = 200000;
 
@@ -55,8 +59,8 @@ static struct {
 	struct vfs_file_list hash[HASH_BUCKETS];
 	struct vfs_file_list light, heavy; /* unreferenced: without and with a mapping */
 	struct vfs_file_list dead;  /* linked by .lru */
-	unsigned count;             /* in the hash */
-	unsigned max;
+	unsigned count, descriptors; /* in the hash; those that the counted files have, or may come to have unasked */
+	unsigned max, descriptors_max;
 	bool closer_running;
 	bool reaper_armed;
 	struct timer reaper;
@@ -100,6 +104,7 @@ static void bury_locked(struct vfs_file *file)
 	TAILQ_REMOVE(bucket(&file->fh), file, hash);
 	TAILQ_REMOVE(lru_of(file), file, lru);
 	cache.count--;
+	cache.descriptors -= file->descriptors;
 	TAILQ_INSERT_TAIL(&cache.dead, file, lru);
 }
 
@@ -293,29 +298,10 @@ static void start_reaper(void)
 		timer_arm(&cache.reaper, clock_mono_ns() + reap_period_ns);
 }
 
-/* So many descriptors at once; as many files as that allows. */
-static unsigned raise_descriptor_limit(unsigned files_max)
+int vfs_file_cache_init(unsigned files_max, unsigned descriptors_max)
 {
-	const rlim_t wanted = (rlim_t)files_max * DESCRIPTORS_PER_FILE + DESCRIPTORS_OTHER;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
-		return files_max;
-	if (!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ wanted, wanted > limit.rlim_max ? wanted : limit.rlim_max }))
-		return files_max;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur >= wanted)
-		return files_max;
-	files_max = limit.rlim_cur > 2 * DESCRIPTORS_OTHER ? (limit.rlim_cur - DESCRIPTORS_OTHER) / DESCRIPTORS_PER_FILE
-							   : limit.rlim_cur / 2 / DESCRIPTORS_PER_FILE;
-	log_write(LOG_LEVEL_WARNING, "at most %u files are kept open: the limit of descriptors is %llu", files_max, (unsigned long long)limit.rlim_cur);
-	return files_max;
-}
-
-int vfs_file_cache_init(unsigned files_max)
-{
-	ASSERT(files_max);
+	if (!files_max || descriptors_max < DESCRIPTORS_PER_FILE)
+		return -EMFILE;
 	memset(&cache, 0, sizeof(cache));
 	leaf_lock_init(&cache.lock);
 	for (unsigned i = 0; i < HASH_BUCKETS; i++)
@@ -324,8 +310,9 @@ int vfs_file_cache_init(unsigned files_max)
 	TAILQ_INIT(&cache.heavy);
 	TAILQ_INIT(&cache.dead);
 	cache.reaper.fn = reaper_tick;
-	cache.max = raise_descriptor_limit(files_max);
-	return cache.max ? 0 : -EMFILE;
+	cache.max = files_max;
+	cache.descriptors_max = descriptors_max;
+	return 0;
 }
 
 /* A file whose mapping was not flushed in this drain yet, from *bucket_at on; referenced. */
@@ -457,14 +444,19 @@ static fiber_fn void run_opening(pool_main *fn, void *job, const int *result)
 	}
 }
 
-/* Take a place for one more file. What waits to be written keeps its file open for a moment, and many of them are no reason to refuse. */
-static fiber_fn int reserve(void)
+static bool is_full_locked(unsigned files, unsigned descriptors)
+{
+	return cache.count + files > cache.max || cache.descriptors + descriptors > cache.descriptors_max;
+}
+
+/* Make room for so many more. What waits to be written keeps its file open for a moment, and many of them are no reason to refuse. */
+static fiber_fn int reserve(unsigned files, unsigned descriptors)
 {
 	bool full = true;
 
 	for (unsigned i = 0; full && i < RESERVE_TRIES; i++) {
 		leaf_lock(&cache.lock);
-		full = cache.count >= cache.max;
+		full = is_full_locked(files, descriptors);
 		leaf_unlock(&cache.lock);
 		if (!full)
 			break;
@@ -490,6 +482,7 @@ static struct vfs_file *insert(struct vfs_file *file)
 	} else {
 		TAILQ_INSERT_HEAD(bucket(&file->fh), file, hash);
 		cache.count++;
+		cache.descriptors += file->descriptors;
 	}
 	leaf_unlock(&cache.lock);
 	if (!other)
@@ -510,6 +503,7 @@ static struct vfs_file *file_new_open(const struct vfs_fh *fh, struct export *ex
 	}
 	file->path_fd = path_fd;
 	file->type = stx->stx_mode & S_IFMT;
+	file->descriptors = S_ISDIR(file->type) ? DESCRIPTORS_DIRECTORY : DESCRIPTORS_KNOWN;
 	file->fileid = stx->stx_ino;
 	return file;
 }
@@ -542,7 +536,7 @@ static fiber_fn int get_slow(const struct vfs_call *call, const struct vfs_fh *f
 		return err;
 	if (export_id != call->view->export->id)
 		return -ESTALE;
-	err = reserve();
+	err = reserve(1, DESCRIPTORS_DIRECTORY);
 	return err ? err : file_open(call->view->export, fh, file);
 }
 
@@ -580,7 +574,7 @@ static bool reserve_light(void)
 	bool room;
 
 	leaf_lock(&cache.lock);
-	room = cache.count < cache.max || bury_first_locked(&cache.light, EVICT_BATCH);
+	room = !is_full_locked(1, DESCRIPTORS_DIRECTORY) || bury_first_locked(&cache.light, EVICT_BATCH);
 	leaf_unlock(&cache.lock);
 	return room;
 }
@@ -759,6 +753,14 @@ static struct mapping *make_mapping(struct vfs_file *file, const struct statx *s
 	return mapping_create(&config);
 }
 
+static void count_io_descriptors(struct vfs_file *file)
+{
+	leaf_lock(&cache.lock);
+	file->descriptors += DESCRIPTORS_IO;
+	cache.descriptors += DESCRIPTORS_IO;
+	leaf_unlock(&cache.lock);
+}
+
 static void set_read_only(struct vfs_file *file)
 {
 	leaf_lock(&cache.lock);
@@ -771,7 +773,10 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 {
 	struct open_io_job j = { .file = file, .direct_fd = -1 };
 	struct mapping *mapping;
+	int err = reserve(0, DESCRIPTORS_IO);
 
+	if (err)
+		return err;
 	run_opening(open_io_main, &j, &j.result);
 	if (j.result)
 		return j.result;
@@ -790,6 +795,7 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 		return -ENOMEM;
 	}
 	file->io_open = true;
+	count_io_descriptors(file);
 	TRACE(TRACE_FILE, "file.open_io", "fileid %llu direct %d read_only %d", (unsigned long long)file->fileid, file->direct_fd >= 0, file->io_read_only);
 	/* Pairs with vfs_file_mapping(): who sees the mapping sees the descriptors. */
 	__atomic_store_n(&file->mapping, mapping, __ATOMIC_RELEASE);

@@ -54,6 +54,7 @@ struct vfs_file {
 	/* protected by the cache's lock */
 	unsigned refs;
 	unsigned mapping_refs;     /* those of the above that the mapping holds */
+	unsigned descriptors;      /* it has, or may come to have */
 	bool removed;              /* no links left: goes with its last reference */
 	void *acl;                 /* not local_fs: system.posix_acl_access as of the last vfs_getattr(), or NULL */
 	size_t acl_len;
@@ -63,8 +64,12 @@ struct vfs_file {
 	uint64_t read_only_until_ns; /* io_read_only: leaves the cache when unused after this, 0: not so */
 };
 
-/* files_max bounds open vfs_files, unreferenced included (each has up to three descriptors); -EMFILE or -ENFILE from the kernel evict and retry. */
-int vfs_file_cache_init(unsigned files_max);
+enum { VFS_FILE_DESCRIPTORS_MAX = 3 };
+/*
+ * files_max bounds open vfs_files, unreferenced included, and descriptors_max what they have open together: one for a file that is only known, three for one that
+ * is read or written. -EMFILE or -ENFILE from the kernel evict and retry. -EMFILE here: not even one file could be open.
+ */
+int vfs_file_cache_init(unsigned files_max, unsigned descriptors_max);
 /* Writes back, syncs and closes everything; at a clean stop, on a fiber. */
 fiber_fn void vfs_file_cache_drain(void);
 void vfs_file_cache_fini(void);

@@ -184,6 +184,53 @@ static void emfile_evicts(void)
 }
 ON(tmpfs, emfile_evicts, "rw")
 
+enum { FEW_DESCRIPTORS = 300, FEW_FILES = 240, FEW_FOR_IO = 200 };
+
+static unsigned in_cache(const struct vfs_fh fh[FEW_FILES])
+{
+	struct vfs_file *file;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FEW_FILES; i++)
+		if ((file = vfs_file_peek(fh + i))) {
+			n++;
+			vfs_file_put(file);
+		}
+	return n;
+}
+
+/* A file that is only known has one descriptor and not three: where the process may have few, they are shared out as they are needed. */
+static void few_descriptors(void)
+{
+	static struct vfs_fh fh[FEW_FILES];
+	struct vfs_file *file;
+	char path[64];
+
+	for (unsigned i = 0; i < FEW_FILES; i++) {
+		path_of(path, i);
+		make_file(path);
+		file = file_at(path);
+		fh[i] = file->fh;
+		vfs_file_put(file);
+	}
+	ASSERT(in_cache(fh) == FEW_FILES);
+	for (unsigned i = 0; i < FEW_FOR_IO; i++) {
+		path_of(path, i);
+		file = file_at(path);
+		ASSERT(vfs_file_open_io(file) == 0);
+		vfs_file_put(file);
+	}
+	ASSERT(in_cache(fh) >= FEW_DESCRIPTORS / 3 - 16 && in_cache(fh) <= FEW_DESCRIPTORS / 3 + 16);
+}
+
+Test(file, few_descriptors)
+{
+	scratch_begin();
+	scratch_fs("tmpfs");
+	harness_descriptors(FEW_DESCRIPTORS);
+	vfs_harness_run("rw", few_descriptors);
+}
+
 static void reaped(void)
 {
 	struct vfs_file *root = harness_root(), *file;

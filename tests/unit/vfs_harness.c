@@ -21,6 +21,7 @@
 static struct export_view *view;
 static _Atomic unsigned running;
 static void (*before)(void);
+static unsigned descriptors_max = HARNESS_FILES * VFS_FILE_DESCRIPTORS_MAX;
 
 static void run_command(const char *command)
 {
@@ -103,6 +104,11 @@ static void start(void *arg, unsigned index)
 	runtime_stop();
 }
 
+void harness_descriptors(unsigned max)
+{
+	descriptors_max = max;
+}
+
 void harness_before(void (*fn)(void))
 {
 	before = fn;
@@ -116,7 +122,7 @@ void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void)
 	cr_assert_eq(buf_init(64 << 20), 0);
 	cr_assert_eq(cache_init(&(struct cache_config){ 0 }), 0);
 	install(options);
-	cr_assert_eq(vfs_file_cache_init(HARNESS_FILES), 0);
+	cr_assert_eq(vfs_file_cache_init(HARNESS_FILES, descriptors_max), 0);
 	running = reactors;
 	if (before)
 		before();

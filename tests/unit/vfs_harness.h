@@ -31,6 +31,8 @@ enum { HARNESS_FILES = 256 }; /* bound of the open-file cache */
 void vfs_harness_run(const char *options, void (*fn)(void));
 /* fn() on a fiber of each of so many reactors, at once. */
 void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void));
+/* What the open files of the next run may take; as many as they can have otherwise. */
+void harness_descriptors(unsigned max);
 /* fn() is called in the next run when the view is there, before the runtime starts. */
 void harness_before(void (*fn)(void));
 /* Inside: the view of SCRATCH_FS for a loopback client (reference for the test's life), a call by `cred`, and the root, referenced. */
