@@ -24,6 +24,8 @@
 enum {
 	READ_BYTES_PAYLOAD = 256, /* first read of a record where payloads come: little of the payload is received twice */
 	SMALL_RUN = 8,            /* records without payload in a row before more is read at once */
+	APART_RUN = 16,           /* payloads that are received by themselves after one that was not there in whole */
+	MORE_BYTES_MAX = 131072,  /* longer payloads are hardly ever there in whole, and a receive matters little to them */
 	FRAGMENTS_MAX = 256,
 	SHORT_TIMEOUT_S = 5,      /* record_timeout while memory is short: who holds some and does not move makes way */
 	STOP_SEND_TIMEOUT_S = 5,  /* a client that does not read its replies holds up the end no longer than this */
@@ -346,10 +348,12 @@ static void conn_receive(struct conn *c)
 	else if (c->record_since_ns == 0)
 		c->record_since_ns = c->active_ns;
 	c->role = CONN_RECEIVING;
-	c->receive_iov = receive_place(c);
+	c->receive_iov[0] = receive_place(c);
 	c->receiving_body = c->gather.active && record_fragment_left(&c->record) > 0;
-	c->receive_msg = (struct msghdr){ .msg_iov = &c->receive_iov, .msg_iovlen = 1 };
-	c->receive = (struct io_op){ .code = IO_RECVMSG, .fd = c->fd, .msg = &c->receive_msg, .flags = c->receiving_body ? MSG_WAITALL : 0,
+	bool more = c->receiving_body && c->gather.payload && c->receive_apart == 0 && c->receive_iov[0].iov_len <= MORE_BYTES_MAX;
+	c->receive_iov[1] = (struct iovec){ .iov_base = c->in, .iov_len = READ_BYTES_PAYLOAD };
+	c->receive_msg = (struct msghdr){ .msg_iov = c->receive_iov, .msg_iovlen = more ? 2 : 1 };
+	c->receive = (struct io_op){ .code = IO_RECVMSG, .fd = c->fd, .msg = &c->receive_msg, .flags = c->receiving_body && !more ? MSG_WAITALL : 0,
 				     .done = receive_done, .arg = c };
 	conn_get(c);
 	counter_add(&receives, 1);
@@ -387,6 +391,20 @@ static bool conn_advance(struct conn *c)
 	return false;
 }
 
+/* `len` bytes were received for the record being gathered, and perhaps for what follows its payload. */
+static void received_body(struct conn *c, uint32_t len)
+{
+	uint32_t left = record_fragment_left(&c->record);
+	uint32_t own = len < left ? len : left;
+	ASSERT(in_len(c) == 0);
+	record_skip(&c->record, own);
+	c->gather.body_len += own;
+	c->in_start = 0;
+	c->in_end = len - own;
+	if (own < left && c->receive_msg.msg_iovlen > 1)
+		c->receive_apart = APART_RUN;
+}
+
 static void receive_done(struct io_op *op)
 {
 	struct conn *c = op->arg;
@@ -398,12 +416,10 @@ static void receive_done(struct io_op *op)
 		return;
 	}
 	counter_add(&received_bytes, op->res);
-	if (c->receiving_body) {
-		record_skip(&c->record, (uint32_t)op->res);
-		c->gather.body_len += (uint32_t)op->res;
-	} else {
+	if (c->receiving_body)
+		received_body(c, (uint32_t)op->res);
+	else
 		c->in_end += (unsigned)op->res;
-	}
 	conn_go_on(c);
 	conn_put(c);
 }
@@ -443,6 +459,7 @@ static void take_gathered(struct conn *c, struct rpc_call *call)
 		xdr_init(&call->args, call->record, g->head_len);
 		call->payload = (struct vfs_payload){ .buf = g->body, .data = g->body->data + g->body_at, .len = g->payload_len };
 		c->small_run = 0;
+		c->receive_apart -= c->receive_apart > 0;
 		counter_add(&payload_records, 1);
 	} else {
 		xdr_init(&call->args, g->body->data + g->body_at, g->body_len);

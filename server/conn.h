@@ -18,6 +18,10 @@
  * Records: in[] holds raw bytes. A small record that is complete there is copied to the call. Everything else (a payload, a long record, several
  * fragments) is gathered: up to CONN_HEAD_BYTES of it in head[] (the arguments before a payload), the rest received straight into `body`, at an address
  * congruent to the payload's file offset modulo PAGE_BYTES.
+ *
+ * Who sends one payload after the other has the next one's head in the socket by the time the rest of this one is received, so both are asked for at once: one
+ * receive for each payload. It cannot wait for all of the payload, since it must not wait for what follows; if it comes back early, because the
+ * payload is still on its way, the rest and the next few payloads are waited for alone, each as a whole.
  */
 #ifndef SERVER_CONN_H
 #define SERVER_CONN_H
@@ -84,8 +88,9 @@ struct conn {
 
 	struct io_op receive;
 	struct msghdr receive_msg;
-	struct iovec receive_iov;
+	struct iovec receive_iov[2]; /* the second: into in[], what follows a payload */
 	bool receiving_body;
+	unsigned receive_apart;     /* payloads to come of which no more than the payload is asked for */
 	unsigned in_start, in_end;  /* valid bytes of in[] */
 	struct record record;       /* marks of the record being gathered */
 	struct conn_gather gather;

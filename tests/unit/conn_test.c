@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -205,6 +206,92 @@ Test(conn, payload_not_copied)
 	for (uint32_t i = 0; i < CALLS; i++)
 		cr_assert(reply_read(fd, reply, sizeof(reply)));
 	cr_assert_leq(counter_value("conn.payload_bytes_copied"), 4096 + CALLS * 256);
+	close(fd);
+	free(args);
+	harness_end();
+}
+
+/* Payloads that are all there take one receive each, which brings the next one's head along. */
+Test(conn, one_receive_per_payload)
+{
+	enum { CALLS = 8, BYTES = 9000 };
+	uint8_t *args = malloc(sizeof(mem)), reply[256];
+	harness_init();
+	harness_config.limits.connection_calls_max = 1;
+	harness_begin();
+	int fd = client_connect();
+	size_t len = call_encode(mem, sizeof(mem), 0, TEST_NAP, NULL, 0);
+	for (uint32_t i = 1; i <= CALLS; i++) {
+		size_t args_len = put_args(args, (uint64_t)i * BYTES, BYTES);
+		len += call_encode(mem + len, sizeof(mem) - len, i, TEST_PUT, args, args_len);
+	}
+	client_send(fd, mem, len);
+	harness_wake();
+	for (uint32_t i = 0; i <= CALLS; i++)
+		cr_assert(reply_read(fd, reply, sizeof(reply)));
+	cr_assert_leq(counter_value("conn.receives"), 1 + CALLS + 1, "%ld", (long)counter_value("conn.receives"));
+	close(fd);
+	free(args);
+	harness_end();
+}
+
+/* Read one reply to PUT, whose arguments were `args`. */
+static void put_answered(int fd, const uint8_t *args, uint32_t xid)
+{
+	struct reply_body r;
+	struct xdr x;
+	uint8_t reply[256];
+	xdr_init(&x, reply, reply_read(fd, reply, sizeof(reply)));
+	cr_assert(rpc_dec_reply(&x, &r));
+	cr_assert_eq(r.xid, xid);
+	put_check(&x, args, true);
+}
+
+/* Two payloads and a small call, sent in two pieces, wherever the cut: what follows a payload is not lost, whether it came with it or later. */
+Test(conn, payloads_in_pieces)
+{
+	enum { BYTES = 600, STEP = 13 };
+	uint8_t first[BYTES + 64], second[BYTES + 64], reply[256];
+	size_t first_len = put_args(first, 4000, BYTES - 1), second_len = put_args(second, 77777, BYTES);
+	begin();
+	for (size_t cut = 1;; cut += STEP) {
+		int fd = client_connect();
+		client_send(fd, mem, call_encode(mem, sizeof(mem), 0, TEST_PUT, first, first_len));
+		put_answered(fd, first, 0); /* payloads come: little is read at once */
+		size_t len = call_encode(mem, sizeof(mem), 1, TEST_PUT, first, first_len);
+		len += call_encode(mem + len, sizeof(mem) - len, 2, TEST_PUT, second, second_len);
+		len += call_encode(mem + len, sizeof(mem) - len, 3, TEST_NULL, NULL, 0);
+		cut = min_u64(cut, len);
+		int64_t seen = counter_value("conn.received_bytes");
+		client_send(fd, mem, cut);
+		while (counter_value("conn.received_bytes") < seen + (int64_t)cut)
+			sched_yield();
+		client_send(fd, mem + cut, len - cut);
+		put_answered(fd, first, 1);
+		put_answered(fd, second, 2);
+		cr_assert(reply_read(fd, reply, sizeof(reply)));
+		close(fd);
+		if (cut == len)
+			break;
+	}
+	harness_end();
+}
+
+/* A payload that comes slowly is waited for as a whole: it, and the next ones, take a wake-up or two each, whatever they arrive in. */
+Test(conn, slow_payloads_are_received_whole)
+{
+	enum { CALLS = 10, BYTES = 40000, PIECE = 1000 };
+	uint8_t *args = malloc(sizeof(mem));
+	begin();
+	int fd = client_connect();
+	for (uint32_t i = 0; i < CALLS; i++) {
+		size_t args_len = put_args(args, (uint64_t)i * BYTES, BYTES);
+		size_t len = call_encode(mem, sizeof(mem), i, TEST_PUT, args, args_len);
+		for (size_t at = 0; at < len; at += PIECE)
+			client_send(fd, mem + at, min_u64(PIECE, len - at));
+		put_answered(fd, args, i);
+	}
+	cr_assert_leq(counter_value("conn.receives"), 3 * CALLS + 2);
 	close(fd);
 	free(args);
 	harness_end();
