@@ -282,14 +282,14 @@ static bool fits_dsync(void)
 	return writes() && pattern.stable;
 }
 
-static bool fits_buffered(void)
-{
-	return pattern.kind != SMALL_CALLS && pattern.kind != METADATA && !(writes() && pattern.stable);
-}
-
 static bool fits_direct(void)
 {
-	return pattern.kind != SMALL_CALLS && pattern.kind != METADATA;
+	return writes() || pattern.kind == SEQ_READ || pattern.kind == RAND_READ;
+}
+
+static bool fits_buffered(void)
+{
+	return fits_direct() && !(writes() && pattern.stable);
 }
 
 static bool fits_run(void)

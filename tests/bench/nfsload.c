@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "tests/bench/client.h"
+#include "tests/bench/files.h"
 #include "tests/bench/metadata.h"
 #include "tests/bench/pattern.h"
 #include "tests/bench/sample.h"
@@ -431,6 +432,8 @@ int main(int argc, char **argv)
 	client_open(&client, opt.port, opt.connections, opt.depth);
 	if (pattern.kind == METADATA)
 		metadata_run(&client, &root, &opt.watch);
+	else if (pattern.kind == FILES)
+		files_run(&client, &root, pattern.files, opt.seconds, &opt.watch);
 	else
 		run_file_pattern();
 	client_close(&client);

@@ -10,10 +10,12 @@
 
 #include "tests/bench/sample.h"
 
+enum { FILES_MAX = 100000 };
+
 const char pattern_names[] =
 	"write{RECORD}-{filesync|split|together|unstable}[-over]\n"
 	"seqwrite-{unstable|filesync} seqread randread randwrite-{unstable|filesync}\n"
-	"null getattr metadata\n";
+	"null getattr metadata files{COUNT}\n";
 
 static const struct {
 	const char *name;
@@ -58,6 +60,14 @@ static int parse_records(const char *name, struct pattern *p)
 	return -EINVAL;
 }
 
+static int parse_files(const char *name, struct pattern *p)
+{
+	char rest;
+
+	*p = (struct pattern){ .kind = FILES };
+	return sscanf(name, "files%u%c", &p->files, &rest) == 1 && p->files && p->files <= FILES_MAX ? 0 : -EINVAL;
+}
+
 int pattern_parse(const char *name, struct pattern *p)
 {
 	unsigned i;
@@ -67,7 +77,7 @@ int pattern_parse(const char *name, struct pattern *p)
 			*p = fixed[i].pattern;
 			return 0;
 		}
-	return parse_records(name, p);
+	return strncmp(name, "files", 5) == 0 ? parse_files(name, p) : parse_records(name, p);
 }
 
 /* A client with a wsize of 32 KiB sends that much and the rest; smaller records are cut at the page. */

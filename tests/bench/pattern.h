@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum pattern_kind { RECORDS, SEQ_WRITE, SEQ_READ, RAND_READ, RAND_WRITE, SMALL_CALLS, METADATA };
+enum pattern_kind { RECORDS, SEQ_WRITE, SEQ_READ, RAND_READ, RAND_WRITE, SMALL_CALLS, METADATA, FILES };
 
 /* How a record of the RECORDS kind is written. */
 enum shape { WHOLE, ONE_THEN_OTHER, TOGETHER };
@@ -19,6 +19,7 @@ struct pattern {
 	bool stable;		/* FILE_SYNC; otherwise UNSTABLE and one COMMIT */
 	bool over;		/* over data that is there already */
 	bool getattr;		/* SMALL_CALLS: GETATTR, not NULL */
+	unsigned files;		/* FILES: how many */
 };
 
 /* Returns 0, or -EINVAL if no pattern has that name. */
