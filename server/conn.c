@@ -598,18 +598,12 @@ int conn_start(int fd, const struct sockaddr_storage *peer)
 	return 0;
 }
 
-/* What half-received records and replies not taken hold, others wait for. */
-static bool memory_is_short(const struct conn *c)
-{
-	return !TAILQ_EMPTY(&c->sr->memory_waiters) || buf_bytes_in_use() >= server.config->limits.memory_bytes_max / 8 * 7;
-}
-
 static uint64_t stuck_after_s(const struct conn *c)
 {
 	uint64_t s = server.config->limits.record_timeout_s;
 	if (c->sr->stopping)
 		return min_u64(s, STOP_SEND_TIMEOUT_S);
-	return memory_is_short(c) ? min_u64(s, SHORT_TIMEOUT_S) : s;
+	return server_memory_is_short(c->sr) ? min_u64(s, SHORT_TIMEOUT_S) : s;
 }
 
 /* Since when a record is half received by somebody who is to send, or holds memory while it waits for more; 0: not so. */

@@ -91,7 +91,7 @@ static int socket_listen(const union address *a, socklen_t len)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (a->sa.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (bind(fd, &a->sa, len) != 0 || listen(fd, 1024) != 0) {
+	if (bind(fd, &a->sa, len) != 0 || listen(fd, SOMAXCONN) != 0) {
 		int err = -errno;
 		close(fd);
 		return err;

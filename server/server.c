@@ -24,6 +24,7 @@
 static const uint64_t second_ns = UINT64_C(1000000000);
 static const uint64_t slot_retry_ns = 2000000;
 static const uint64_t memory_retry_ns = 1000000;
+static const uint64_t look_period_max_ns = UINT64_C(15000000000);
 
 COUNTER_DEFINE(starved_waits, "conn.waits_fiber_slot");
 COUNTER_DEFINE(memory_waits, "conn.waits_memory");
@@ -148,20 +149,38 @@ void server_call_ended(struct server_reactor *sr)
 
 /* --- timeouts --- */
 
-static uint64_t sweep_period_ns(const struct server_reactor *sr)
+bool server_memory_is_short(const struct server_reactor *sr)
 {
-	const struct server_limits *l = &server.config->limits;
-	return sr->stopping ? second_ns : min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, second_ns);
+	return !TAILQ_EMPTY(&sr->memory_waiters) || buf_bytes_in_use() >= server.config->limits.memory_bytes_max / 8 * 7;
 }
 
+/* A quarter of the shortest timeout. */
+static uint64_t look_period_ns(void)
+{
+	const struct server_limits *l = &server.config->limits;
+	return min_u64(min_u64(l->idle_timeout_s, l->record_timeout_s) * second_ns / 4, look_period_max_ns);
+}
+
+static void sweep_arm(struct server_reactor *sr, uint64_t now)
+{
+	timer_arm(&sr->sweep_timer, now + (sr->stopping ? second_ns : min_u64(look_period_ns(), second_ns)));
+}
+
+/*
+ * To look at a connection that is idle costs some microseconds, because nothing of it is in the processor's caches any more; so all are looked at as often as
+ * their timeouts demand, and each second only when these are short.
+ */
 static void sweep(struct timer *t)
 {
 	struct server_reactor *sr = container_of(t, struct server_reactor, sweep_timer);
 	struct conn *c, *next;
 	uint64_t now = clock_mono_ns();
+	sweep_arm(sr, now);
+	if (!sr->stopping && !server_memory_is_short(sr) && now < sr->looked_ns + look_period_ns())
+		return;
+	sr->looked_ns = now;
 	TAILQ_FOREACH_SAFE(c, &sr->conns, link, next)
 		conn_check_timeouts(c, now);
-	timer_arm(&sr->sweep_timer, now + sweep_period_ns(sr));
 }
 
 /* --- start and stop --- */
@@ -282,7 +301,7 @@ void server_conn_gone(struct server_reactor *sr)
 static void connections_drain(struct server_reactor *sr)
 {
 	struct conn *c, *next;
-	timer_arm(&sr->sweep_timer, clock_mono_ns() + sweep_period_ns(sr));
+	sweep_arm(sr, clock_mono_ns());
 	TAILQ_FOREACH_SAFE(c, &sr->conns, link, next)
 		conn_drain(c);
 	while (sr->conn_count > 0)
@@ -319,7 +338,7 @@ static void everybody_drained_wait(struct server_reactor *sr)
 static void reactor_main(void *arg, unsigned index)
 {
 	struct server_reactor *sr = &server.reactors[index];
-	timer_arm(&sr->sweep_timer, clock_mono_ns() + sweep_period_ns(sr));
+	sweep_arm(sr, clock_mono_ns());
 	if (index == 0 && ready_fn != NULL)
 		ready_fn();
 	if (index == 0 && !sr->stopping)

@@ -40,6 +40,7 @@ struct server_reactor {
 	struct reactor_hook waits_hook;
 	struct timer waits_timer;
 	struct timer sweep_timer;         /* timeouts */
+	uint64_t looked_ns;               /* the connections' timeouts were last checked */
 
 	unsigned calls_in_flight;         /* in progress, or reply not sent */
 	uint64_t bytes_in_flight;         /* payload and replies of all connections */
@@ -76,6 +77,8 @@ noyield_fn void server_wait_starved(struct conn *c);
 noyield_fn void server_wait_paused(struct conn *c);
 noyield_fn void server_wait_memory(struct conn *c);
 noyield_fn void server_wait_end(struct conn *c);
+/* What half-received records and replies not taken hold, others wait for, or soon will: they get little time. */
+noyield_fn bool server_memory_is_short(const struct server_reactor *sr);
 /* A fiber is about to end; calls in flight fell; a connection is gone: those who wait for it go on. */
 noyield_fn void server_fiber_ends(struct server_reactor *sr);
 noyield_fn void server_call_ended(struct server_reactor *sr);
