@@ -49,6 +49,7 @@ int cache_init(const struct cache_config *config)
 	cache_limits.edge_wait_ms = (uint32_t)or_default(config->edge_wait_ms, 300);
 	cache_limits.run_bytes_max = (uint32_t)or_default(config->run_bytes_max, 8 << 20);
 	cache_limits.runs_in_flight_max = (uint32_t)or_default(config->runs_in_flight_max, 32);
+	cache_limits.early_bytes = (uint32_t)or_default(config->early_bytes, 512 << 10);
 	TAILQ_INIT(&mappings);
 	fiber_cond_init(&room);
 	dirty_bytes = kept_bytes = 0;

@@ -9,6 +9,10 @@
  * and never above GATHER_NS_MAX. A single writer, and UNSTABLE ones, never wait. Measured with 32 writers of 47008 bytes on the tmpfs-backed disk: flushes per
  * WRITE 0.131 without, 0.065 with it, one round of 32 after the other.
  *
+ * Writing early. While a round gathers, what has come already and continues the file on disk leaves in runs of early_bytes or more: the device works while the rest
+ * is received. The sync stays one. Measured with 32 writers of 47008 bytes: 641 -> 760 MiB/s on a disk, 1050 -> 1100 on tmpfs; as two WRITEs
+ * together 463 -> 582 and 727 -> 1030.
+ *
  * Holding back. Where the file grows, a record that arrives before its left neighbours would be written by itself, past a hole, with both edges filled; and its writer,
  * answered, would be even further ahead the next time. So a round of stable WRITEs leaves out what lies past the first hole beyond the end of the file on disk, if there
  * is something before it: the neighbours come meanwhile, and the writer falls back in step. At most HOLD_BACK_MAX times for a WRITE, and not for HOLD_BACK_PAUSE rounds
@@ -29,6 +33,7 @@
 COUNTER_DEFINE(kicks, "cache.kicks");
 COUNTER_DEFINE(sync_writes, "write.stable");
 COUNTER_DEFINE(held_back, "cache.held_back");
+COUNTER_DEFINE(early_runs, "cache.early_runs");
 COUNTER_DEFINE(rounds, "cache.rounds");
 COUNTER_DEFINE(syncs, "write.syncs");
 COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
@@ -36,7 +41,6 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8 };
 
 static const uint64_t GATHER_NS_MAX = 2000000;
-
 /* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
 enum kicker { HAS_REFERENCE, HAS_NONE };
 
@@ -214,8 +218,11 @@ static uint64_t hold_back_locked(struct mapping *m)
 	return limit;
 }
 
-/* What to do now; false: nothing, and the flusher has ended as far as others can see. *release: the owner's reference is to be put. */
-static bool round_begin(struct mapping *m, struct round *r, bool *release)
+/*
+ * What to do now; false: nothing, and the flusher has ended as far as others can see. begun: some of it has been written already. *release: the owner's reference
+ * is to be put.
+ */
+static bool round_begin(struct mapping *m, struct round *r, bool begun, bool *release)
 {
 	struct mapping_waiter *w;
 
@@ -226,10 +233,10 @@ static bool round_begin(struct mapping *m, struct round *r, bool *release)
 		r->how = w->how > r->how ? w->how : r->how;
 	r->limit = r->waited_for ? hold_back_locked(m) : UINT64_MAX;
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
+	ASSERT(work || !begun); /* nobody else answers waiters */
 	m->flushed_seq = m->round_target = r->target;
 	m->force = false;
-	m->growth_error = 0;
-	if (work)
+	if (work && !begun)
 		mapping_disk_begin_locked(m);
 	m->flusher_running = work;
 	*release = !work && m->held && !m->dirty_bytes;
@@ -262,6 +269,7 @@ static void round_end(struct mapping *m, const struct round *r)
 		m->deferred_since_ns = 0;
 	else if (!m->deferred_since_ns)
 		m->deferred_since_ns = clock_mono_ns();
+	m->growth_error = 0;
 	TAILQ_FOREACH_SAFE(w, &m->waiters, link, next) {
 		if (!r->waited_for || w->seq > r->target || w->how > r->how || w->end > r->limit)
 			continue;
@@ -282,16 +290,49 @@ static void round_end(struct mapping *m, const struct round *r)
 	leaf_unlock(&m->lock);
 }
 
-static void gather(struct mapping *m)
+/* A run of what continues the file on disk without a gap; NULL: nothing does. */
+static struct run *collect_early(struct mapping *m, bool *begun)
 {
+	uint64_t cursor = m->disk_size;
+	struct folio *f = mapping_find_locked(m, cursor);
+	struct run *r = NULL;
+
+	if (f && run_can_take_locked(m, f, m->stage_seq))
+		r = run_collect_locked(m, &cursor, m->stage_seq, first_hole_locked(m));
+	if (r && !*begun)
+		mapping_disk_begin_locked(m);
+	*begun |= r != NULL;
+	return r;
+}
+
+/* Wait for the writers that are expected, and write meanwhile. True: the file on disk has been changed, and mapping_disk_begin() called. */
+static bool gather(struct mapping *m)
+{
+	bool begun = false, late = false;
+	struct run *r;
+
 	leaf_lock(&m->lock);
 	bool anybody = m->waiting; /* if not, the first that comes starts a flusher, and that one gathers */
-	while (m->waiting && m->waiting < m->expected && !m->force)
-		if (fiber_cond_wait_until(&m->writers_back, &m->lock, "writers to come back", m->gather_until_ns))
-			break;
+	m->early_at = cache_limits.early_bytes;
+	while (!late && m->waiting && m->waiting < m->expected && !m->force) {
+		if (m->dirty_bytes < m->early_at) {
+			late = fiber_cond_wait_until(&m->writers_back, &m->lock, "writers to come back", m->gather_until_ns);
+			continue;
+		}
+		r = collect_early(m, &begun);
+		if (r) {
+			leaf_unlock(&m->lock);
+			counter_add(&early_runs, 1);
+			run_write(r);
+			leaf_lock(&m->lock);
+		}
+		m->early_at = m->dirty_bytes + cache_limits.early_bytes;
+	}
+	m->early_at = UINT64_MAX;
 	if (anybody)
 		m->expected = 0;
 	leaf_unlock(&m->lock);
+	return begun;
 }
 
 static void flusher_main(void *arg);
@@ -310,9 +351,10 @@ static void flush_until_idle(struct mapping *m, const struct mapping_waiter *sel
 
 	while (!hand_over(m, self)) {
 		fiber_yield_idle();
-		gather(m);
-		mapping_refresh(m);
-		if (!round_begin(m, &r, &release)) {
+		bool begun = gather(m);
+		if (!begun)
+			mapping_refresh(m);
+		if (!round_begin(m, &r, begun, &release)) {
 			if (release && config.release)
 				config.release(config.owner);
 			return;
@@ -375,7 +417,7 @@ static bool is_settled_locked(const struct mapping *m, enum mapping_sync_how how
 static void add_waiter_locked(struct mapping *m, struct mapping_waiter *w)
 {
 	TAILQ_INSERT_TAIL(&m->waiters, w, link);
-	if (++m->waiting >= m->expected)
+	if (++m->waiting >= m->expected || m->dirty_bytes >= m->early_at)
 		fiber_cond_signal_locked(&m->writers_back);
 }
 

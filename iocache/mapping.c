@@ -44,7 +44,7 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	m->size = m->disk_size = config->size;
 	m->dio_align = config->block;
 	m->disk_changes = 1;
-	m->held_back_from = UINT64_MAX;
+	m->held_back_from = m->early_at = UINT64_MAX;
 	m->disk_mtime = config->mtime;
 	m->disk_ctime = config->ctime;
 	/* An earlier mapping of the file may have written, been asked for no sync, and gone when it was idle: the first COMMIT makes sure. */

@@ -28,6 +28,7 @@ struct cache_config {
 	uint32_t edge_wait_ms;         /* how long an UNSTABLE edge waits for its partner before it is filled and written; default 300 */
 	uint32_t run_bytes_max;        /* one vectored write; default 8 MiB */
 	uint32_t runs_in_flight_max;   /* inside the file; default 32 */
+	uint32_t early_bytes;          /* a round that waits for writers does not wait with so much; default 512 KiB */
 };
 
 int cache_init(const struct cache_config *config);

@@ -42,7 +42,7 @@ struct mapping {
 	struct timespec shown_mtime, shown_ctime;
 	struct timespec disk_mtime, disk_ctime; /* as our last operation left it */
 	uint64_t stage_seq;               /* number of the last stage */
-	int growth_error;                 /* for lack of space the running round could not make the file longer; 0: not so */
+	int growth_error;                 /* for lack of space the running round (or what it wrote early) could not make the file longer; 0: not so */
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
 	unsigned runs_in_flight;
@@ -55,6 +55,7 @@ struct mapping {
 	unsigned waiting;                 /* length of `waiters` */
 	unsigned expected;                /* stable WRITEs that the last round answered and that have not come again */
 	uint64_t gather_until_ns;
+	uint64_t early_at;                /* while it gathers: dirty bytes from which on it looks for something to write early; UINT64_MAX otherwise */
 	uint64_t held_back_from;          /* the last round left out what lies from here on; UINT64_MAX: nothing */
 	unsigned hold_back_pause;         /* rounds until holding back is tried again, after it was of no use */
 	bool flusher_running;
@@ -137,6 +138,8 @@ struct run {
 	struct buf **hold;
 };
 
+/* f is whole, staged up to target, and not under way. */
+noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target);
 /* The next run at or after *cursor and below `limit` of units staged up to target; NULL: none. Moves the cursor. Marks its folios as under way. */
 noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit);
 /* Write, account, free. */

@@ -40,7 +40,7 @@ fiber_fn void run_wait(struct mapping *m, unsigned below)
 	leaf_unlock(&m->lock);
 }
 
-static bool can_go(const struct mapping *m, const struct folio *f, uint64_t target)
+noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target)
 {
 	return f->dirty_seq && f->dirty_seq <= target && !f->run && folio_end(f) <= m->size && !fill_is_needed_locked(m, f);
 }
@@ -49,7 +49,7 @@ static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint6
 {
 	struct folio *f = mapping_first_locked(m, cursor);
 
-	while (f && !can_go(m, f, target))
+	while (f && !run_can_take_locked(m, f, target))
 		f = mapping_next_locked(f);
 	return f;
 }
@@ -61,7 +61,7 @@ static unsigned count_stretch(struct mapping *m, struct folio *first, uint64_t t
 	unsigned n = 0;
 
 	for (struct folio *f = first; f && n < RUN_IOV_MAX; f = mapping_next_locked(f), n++) {
-		if (f->start != end || f->start >= limit || !can_go(m, f, target))
+		if (f->start != end || f->start >= limit || !run_can_take_locked(m, f, target))
 			break;
 		if (n && folio_end(f) - first->start > cache_limits.run_bytes_max)
 			break;

@@ -585,6 +585,7 @@ static void draw_world(void)
 		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = 16 << 10 };
 	cc.edge_wait_ms = sim_random(2) ? 0 : 50;
 	cc.run_bytes_max = sim_random(3) ? 0 : 16 << 10;
+	cc.early_bytes = sim_random(2) ? 0 : 4096;
 	cache_init(&cc);
 }
 

@@ -285,6 +285,36 @@ static void held_back(void)
 
 Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); }
 
+/* While a round waits for its fourth writer, what the others brought goes to the device; the sync is one, and waits for all. */
+static void early(void)
+{
+	struct job job[4];
+	unsigned syncs;
+
+	for (unsigned i = 0; i < 4; i++)
+		job[i] = (struct job){ .offset = i * 5000, .len = 5000, .value = (uint8_t)(1 + i) };
+	run_jobs(job, 4); /* now four are expected */
+	syncs = sim_stats().fsyncs;
+	for (unsigned i = 0; i < 4; i++)
+		job[i].offset += 4 * 5000;
+	running = 4;
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(fiber_spawn(job_main, &job[i], "writer"), 0);
+	while (!counter_value("cache.early_runs"))
+		fiber_sleep_ns(1000);
+	cr_assert_eq(sim_stats().fsyncs, syncs);
+	cr_assert_eq(running, 4);
+	cr_assert_eq(fiber_spawn(job_main, &job[3], "writer"), 0);
+	while (running)
+		fiber_sleep_ns(10000);
+	cr_assert_eq(sim_stats().fsyncs, syncs + 1);
+	cr_assert_eq(sim_stats().edge_reads, 0);
+	for (unsigned i = 0; i < 8; i++)
+		expect_disk(i * 5000, 5000, (uint8_t)(1 + i % 4));
+}
+
+Test(mapping, a_round_that_waits_for_writers_writes_meanwhile) { run_with(early, &(struct cache_config){ .early_bytes = UNIT }); }
+
 /* A writer with a region of its own, far past the end, is answered all the same. */
 static void not_for_ever(void)
 {
