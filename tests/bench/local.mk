@@ -11,7 +11,7 @@ tests_bench_nfsload_LDADD = $(LIBNFS_LIBS)
 if !SANITIZED
 TESTS += tests/bench/smoke_test
 endif
-EXTRA_DIST += docs/bench.md docs/bench.svg tests/bench/README tests/bench/run tests/bench/measure tests/bench/plot tests/bench/summary tests/bench/scale tests/bench/smoke_test
+EXTRA_DIST += docs/bench.md docs/bench.svg tests/bench/README tests/bench/run tests/bench/measure tests/bench/plot tests/bench/summary tests/bench/scale tests/bench/knfsd tests/bench/smoke_test
 
 noinst_PROGRAMS += tests/bench/local
 tests_bench_local_SOURCES = tests/bench/local.c tests/bench/local_calls.c tests/bench/local_calls.h $(BENCH_COMMON)
