@@ -356,6 +356,7 @@ static void conn_receive(struct conn *c)
 	c->receive = (struct io_op){ .code = IO_RECVMSG, .fd = c->fd, .msg = &c->receive_msg, .flags = c->receiving_body && !more ? MSG_WAITALL : 0,
 				     .done = receive_done, .arg = c };
 	conn_get(c);
+	c->receive_fresh = true;
 	counter_add(&receives, 1);
 	io_submit(&c->receive);
 }

@@ -90,6 +90,7 @@ struct conn {
 	struct msghdr receive_msg;
 	struct iovec receive_iov[2]; /* the second: into in[], what follows a payload */
 	bool receiving_body;
+	bool receive_fresh;         /* no reply was held for the sake of this receive yet */
 	unsigned receive_apart;     /* payloads to come of which no more than the payload is asked for */
 	unsigned in_start, in_end;  /* valid bytes of in[] */
 	struct record record;       /* marks of the record being gathered */
@@ -97,6 +98,7 @@ struct conn {
 
 	struct reply_queue send_queue;
 	size_t send_skip;           /* bytes of the first reply that are sent */
+	unsigned held_turns;        /* for which replies have waited for others */
 	unsigned lone_sends;        /* sends in a row that carried one reply, with nothing else in progress */
 	struct io_op send;
 	struct msghdr send_msg;

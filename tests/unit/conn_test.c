@@ -570,6 +570,37 @@ Test(conn, reactor_bound)
 	harness_end();
 }
 
+/* Payloads that are all there are answered together, though each is received by itself. The others' NAPs keep the socket from being read before it is full. */
+Test(conn, replies_to_payloads_gather)
+{
+	enum { NAPS = 20, CALLS = 48, BYTES = 1800 };
+	uint8_t args[BYTES + 64];
+	size_t len = 0, args_len = put_args(args, 5, BYTES);
+	harness_init();
+	harness_config.reactors = 1;
+	harness_config.limits.reactor_calls_max = 16; /* and a reserve of 4 */
+	harness_begin();
+	int sleeper = client_connect(), other = client_connect(), fd = client_connect();
+	for (uint32_t i = 0; i < NAPS; i++) {
+		client_send(i < 16 ? sleeper : other, mem, call_encode(mem, sizeof(mem), i, TEST_NAP, NULL, 0));
+		while (counter_value("rpc.calls") < i + 1)
+			sched_yield();
+		if (i >= 16) /* of the reserve, each connection with nothing in progress gets one */
+			other = client_connect();
+	}
+	for (uint32_t i = 0; i < CALLS; i++)
+		len += call_encode(mem + len, sizeof(mem) - len, i, TEST_PUT, args, args_len);
+	client_send(fd, mem, len);
+	cr_assert_eq(counter_value("rpc.calls"), NAPS);
+	harness_wake();
+	for (uint32_t i = 0; i < CALLS; i++)
+		put_answered(fd, args, i);
+	cr_assert_leq(counter_value("conn.sends"), NAPS + CALLS / 16 + 4, "%ld", (long)counter_value("conn.sends"));
+	close(fd);
+	close(sleeper);
+	harness_end();
+}
+
 /* A record that is as large as the bound on bytes: it is let in when nothing else is in progress, instead of waiting for ever. */
 Test(conn, record_at_bytes_bound)
 {
