@@ -23,6 +23,7 @@ struct pool_job {
 	void *arg;
 	const struct cred *cred;        /* NULL: the server's own */
 	struct pool_lane *lane;         /* or NULL; a backend that runs one job at a time need not look */
+	void (*end)(struct pool_job *jobs); /* takes over those whose functions have returned in one turn; NULL: they are over then */
 	void (*done)(struct pool_job *job); /* on the submitting reactor's loop */
 	struct reactor *home;
 	struct reactor_post post;       /* the pool's: carries the job home */

@@ -7,8 +7,9 @@
  * line. What backends queue by themselves (operations that the ring lacks) is not held up, it is bounded by the operations in flight.
  *
  * Of a lane one job at most stands in the queue or runs; the others wait in the lane and are taken along with it. What came meanwhile goes to the
- * end of the queue, so that a busy lane does not keep a worker from the others. Its finished jobs are held back until the lane's turn is over, for HOLD_NS
- * at most between two jobs: they are mostly answered together. The last one goes home after the lane was left, for with it the lane may go.
+ * end of the queue, so that a busy lane does not keep a worker from the others. Its finished jobs are held back until the lane's turn is over: they are mostly
+ * answered together. A turn ends when its jobs are done, or after the one that was under way at TURN_NS: the rest waits for the next turn. The jobs go home
+ * after the lane was left, for with the last one the lane may go; or, if they have a common end, it takes them over then.
  *
  * A process without the right to change identities (not root) runs every job as itself; it says so once.
  */
@@ -29,7 +30,7 @@
 #include "runtime/log.h"
 #include "runtime/sync.h"
 
-enum { HOLD_NS = 200000 };
+enum { TURN_NS = 200000 };
 
 COUNTER_DEFINE(pool_jobs, "runtime.pool.jobs");
 COUNTER_DEFINE(pool_identities, "runtime.pool.identity_changes");
@@ -152,19 +153,38 @@ static struct pool_job *take_jobs(void)
 	return jobs;
 }
 
-/* Those who came to the lane meanwhile get a turn of their own. */
-static void leave_lane(struct pool_lane *lane)
+/* Back to the front of the lane. */
+static void put_back_locked(struct pool_lane *lane, struct pool_job *rest)
+{
+	struct pool_job *last = rest;
+
+	while (last->next)
+		last = last->next;
+	last->next = lane->first;
+	if (!lane->first)
+		lane->last = last;
+	lane->first = rest;
+}
+
+/* What is left of this turn (or NULL), and those who came to the lane meanwhile, get another. Not by this worker, which may have more to do for this one. */
+static void leave_lane(struct pool_lane *lane, struct pool_job *rest)
 {
 	struct pool_job *job;
+	bool wake;
 
 	leaf_lock(&pool.lock);
+	if (rest)
+		put_back_locked(lane, rest);
 	job = lane->first;
 	lane->busy = job;
 	if (job) {
 		lane->first = job->next;
 		append_locked(job);
 	}
+	wake = must_wake_locked();
 	leaf_unlock(&pool.lock);
+	if (wake)
+		pthread_cond_signal(&pool.work);
 }
 
 static void job_is_home(struct reactor_post *post)
@@ -177,7 +197,6 @@ static void job_is_home(struct reactor_post *post)
 /* Jobs that are finished, in order. */
 struct held {
 	struct pool_job *first, **last;
-	uint64_t since_ns;
 };
 
 static void send_home(struct held *held)
@@ -188,17 +207,29 @@ static void send_home(struct held *held)
 		next = job->next; /* the job is gone once it is pushed */
 		reactor_push(job->home, &job->post);
 	}
-	held->first = NULL;
-	held->last = &held->first;
 }
 
 static void hold(struct held *held, struct pool_job *job)
 {
-	if (!held->first)
-		held->since_ns = clock_mono_ns();
+	ASSERT(!held->first || held->first->end == job->end);
 	job->next = NULL;
 	*held->last = job;
 	held->last = &job->next;
+}
+
+struct pool_job *pool_job_next(const struct pool_job *job)
+{
+	return job->next;
+}
+
+void *pool_job_arg(const struct pool_job *job)
+{
+	return job->arg;
+}
+
+void pool_job_over(struct pool_job *job)
+{
+	reactor_push(job->home, &job->post);
 }
 
 static void run_job(struct pool_job *job, struct cred *now)
@@ -208,21 +239,45 @@ static void run_job(struct pool_job *job, struct cred *now)
 	counter_add(&pool_jobs, 1);
 }
 
+static void end_turn(struct held *held, struct cred *now)
+{
+	if (!held->first->end) {
+		send_home(held);
+		return;
+	}
+	become(now, NULL);
+	held->first->end(held->first);
+}
+
 static void run_lane(struct pool_job *job, struct cred *now)
 {
+	const uint64_t began_ns = clock_mono_ns();
 	struct held held = { .last = &held.first };
 	struct pool_lane *lane = job->lane;
 	struct pool_job *next;
+	bool more = true;
 
-	for (; job; job = next) {
+	for (; more; job = next) {
 		next = job->next;
 		run_job(job, now);
 		hold(&held, job);
-		if (next && clock_mono_ns() - held.since_ns > HOLD_NS)
-			send_home(&held);
+		more = next && clock_mono_ns() - began_ns < TURN_NS;
 	}
-	leave_lane(lane);
-	send_home(&held);
+	leave_lane(lane, job);
+	end_turn(&held, now);
+}
+
+static void run_turn(struct pool_job *job, struct cred *now)
+{
+	struct held held = { .last = &held.first };
+
+	if (job->lane) {
+		run_lane(job, now);
+		return;
+	}
+	run_job(job, now);
+	hold(&held, job);
+	end_turn(&held, now);
 }
 
 static void *worker(void *arg)
@@ -231,12 +286,7 @@ static void *worker(void *arg)
 	struct pool_job *jobs;
 
 	while ((jobs = take_jobs()))
-		if (jobs->lane) {
-			run_lane(jobs, &now);
-		} else {
-			run_job(jobs, &now);
-			reactor_push(jobs->home, &jobs->post);
-		}
+		run_turn(jobs, &now);
 	return NULL;
 }
 
@@ -338,11 +388,11 @@ static void count_out(void)
 	leaf_unlock(&pool.lock);
 }
 
-void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
+void pool_run_shared(struct pool_lane *lane, pool_main *fn, pool_end *end, void *arg, const struct cred *cred)
 {
 	struct reactor *r = reactor_self();
 	struct pool_call call = {
-		.job = { .fn = fn, .arg = arg, .cred = cred, .lane = lane, .done = call_done, .home = r },
+		.job = { .fn = fn, .arg = arg, .cred = cred, .lane = lane, .end = end, .done = call_done, .home = r },
 		.fiber = fiber_self(),
 	};
 
@@ -351,6 +401,11 @@ void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct 
 	backend->pool_submit(r, &call.job);
 	fiber_park("pool", arg);
 	count_out();
+}
+
+void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
+{
+	pool_run_shared(lane, fn, NULL, arg, cred);
 }
 
 void pool_run(pool_main *fn, void *arg, const struct cred *cred)

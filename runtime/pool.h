@@ -32,6 +32,19 @@ struct pool_lane {
 /* As pool_run(), never at once with another job of this lane. */
 fiber_fn void pool_run_in(struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred);
 
+/*
+ * For jobs that are not over with their functions, but whose rest many can share: those that one worker has run in a turn of their lane go to end(), on that
+ * worker, when it has left the lane and is the server itself again. end() takes them over, whatever their number; each is over when somebody on a pool
+ * thread calls pool_job_over(), which may be long after. Jobs of a lane all have the same end. lane NULL: each is a turn.
+ */
+typedef void pool_end(struct pool_job *jobs);
+fiber_fn void pool_run_shared(struct pool_lane *lane, pool_main *fn, pool_end *end, void *arg, const struct cred *cred);
+/* Of jobs that are not over: the next one of the turn or NULL, and what was given as arg. */
+pool_fn struct pool_job *pool_job_next(const struct pool_job *job);
+pool_fn void *pool_job_arg(const struct pool_job *job);
+/* The job is gone then. */
+pool_fn void pool_job_over(struct pool_job *job);
+
 /* Threads and jobs bound; called once before the first reactor starts. 0 or -errno. */
 int pool_init(unsigned threads, unsigned queue_max);
 void pool_fini(void);

@@ -452,6 +452,7 @@ static void job_run(struct sim_event *e)
 	struct pool_job *job = container_of(e, struct later, event)->job;
 	unsigned cuts = sim.cuts;
 
+	ASSERT(!job->end);
 	job->fn(job->arg);
 	if (sim.cuts != cuts)
 		return;

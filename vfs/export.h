@@ -64,13 +64,11 @@ struct export {
 	struct vfs_fh root_fh;
 	/* atomic: goes on before and after each change of metadata, so that it can be told which were over before another began (vfs/ns_sync.c) */
 	_Atomic uint64_t change_clock;
-	/* protected by sync_lock: changes that wait for the next sync */
+	/* protected by sync_lock: changes that wait for the next sync, and whether a thread will look for them */
 	struct leaf_lock sync_lock;
 	TAILQ_HEAD(ns_sync_list, ns_sync) sync_waiting;
 	bool sync_running;
 	uint64_t sync_round;
-	unsigned changing;     /* changes that are being made or wait */
-	bool sync_shared;      /* the last sync was for several changes */
 	/* atomic: that files have no direct I/O here was logged */
 	_Atomic bool no_direct_logged;
 	/* atomic: views and open files hold one each */

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "runtime/pool.h"
-#include "runtime/sync.h"
 #include "vfs/types.h"
 
 struct vfs_file;
@@ -76,13 +75,14 @@ struct ns_sync {
 	uint64_t begun, ended;
 	unsigned count;
 	struct ns_sync_inode inodes[NS_SYNC_INODES];
-	/* the job's that syncs */
+	pool_main *fn;
+	void *arg;
+	struct pool_job *job;
+	/* the thread's that syncs */
 	bool covered;
-	/* protected by the export's sync_lock */
-	TAILQ_ENTRY(ns_sync) link;
-	struct fiber_cond turn;     /* it is over, or this one leads */
-	bool leads;
 	int err;
+	/* protected by the export's sync_lock while it waits */
+	TAILQ_ENTRY(ns_sync) link;
 };
 
 /* In the job: before its first change and after its last one. */

@@ -1,11 +1,10 @@
 /*
  * vfs/ns_sync.c - changes of metadata become durable together.
  *
- * RFC 1813 section 4.8 wants a change on stable storage before it is answered. A change is made in one job and then waits here, on its fiber: the first to come
- * while no sync runs leads. It lets those that came home together join, takes all that wait, and syncs for them in one job; who comes meanwhile waits for
- * the next one, whose leader is the first of them. An error is everybody's in that job. To wait for changes that are being made just then
- * does not pay: it saves a tenth of the flushes and costs more than that in latency when the CPUs are busy.
- * A change that is alone is synced in its own job: a second trip would cost it more than it saves.
+ * RFC 1813 section 4.8 wants a change on stable storage before it is answered. Changes are made in the pool, many in a turn where they are of one directory, and
+ * their jobs are not over then: the thread that made them leaves them in the export's list, and if no other is syncing, it leads. It takes all that wait,
+ * syncs for them, sends them home and goes on with those that came meanwhile, until there are none. So each change makes one trip, and no thread waits for
+ * another. An error is everybody's in that round.
  *
  * Where a single journal orders all metadata (export.one_sync: XFS, ext4), fsync() writes the journal up to the last change of that inode, and with it every
  * change that was finished before that one began. fsync() of an inode with nothing left in the journal still costs a flush of the device, so the job does not go
@@ -22,7 +21,6 @@
 
 #include "runtime/counter.h"
 #include "runtime/fault.h"
-#include "runtime/fiber.h"
 #include "runtime/pool.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
@@ -177,135 +175,98 @@ static void round_main(void *arg)
 				close(s->inodes[i].fd);
 }
 
-/* Everybody of the round knows; who waits first leads the next one. */
-static void round_end_locked(struct round *r)
+/* Changes that wait become a round; false: none do, and whoever comes next leads. */
+static bool round_begin_locked(struct round *r)
 {
 	struct export *export = r->export;
+
+	TAILQ_INIT(&r->changes);
+	TAILQ_CONCAT(&r->changes, &export->sync_waiting, link);
+	r->number = ++export->sync_round;
+	export->sync_running = !TAILQ_EMPTY(&r->changes);
+	return export->sync_running;
+}
+
+/* Everybody of the round knows, and goes home. */
+static void round_over(struct ns_sync_list *changes, int err)
+{
 	struct ns_sync *s;
 
-	TAILQ_FOREACH(s, &r->changes, link) {
-		s->err = r->err;
-		fiber_cond_signal_locked(&s->turn);
+	while ((s = TAILQ_FIRST(changes))) {
+		TAILQ_REMOVE(changes, s, link);
+		s->err = err;
+		pool_job_over(s->job);
 	}
-	s = TAILQ_FIRST(&r->changes);
-	export->sync_shared = s && TAILQ_NEXT(s, link);
-	s = TAILQ_FIRST(&export->sync_waiting);
-	export->sync_running = s;
-	if (!s)
-		return;
-	s->leads = true;
-	fiber_cond_signal_locked(&s->turn);
 }
 
-static fiber_fn void lead_locked(struct export *export)
+/* Round after round, until nobody waits. The changes of the round that is over keep the export until it is known whether there is another. */
+static pool_fn void lead(struct export *export)
 {
 	struct round r = { .export = export };
-
-	/* Those that came home with this one are ready to run: they join. */
-	leaf_unlock(&export->sync_lock);
-	fiber_yield_idle();
-	leaf_lock(&export->sync_lock);
-	TAILQ_INIT(&r.changes);
-	TAILQ_CONCAT(&r.changes, &export->sync_waiting, link);
-	r.number = ++export->sync_round;
-	leaf_unlock(&export->sync_lock);
-	counter_add(&counter_rounds, 1);
-	pool_run(round_main, &r, NULL);
-	leaf_lock(&export->sync_lock);
-	round_end_locked(&r);
-}
-
-static fiber_fn int wait_locked(struct ns_sync *s)
-{
-	struct export *export = s->export;
-
-	ASSERT(s->ended > s->begun);
-	counter_add(&counter_changes, 1);
-	fiber_cond_init(&s->turn);
-	TAILQ_INSERT_TAIL(&export->sync_waiting, s, link);
-	s->leads = !export->sync_running;
-	export->sync_running = true;
-	if (!s->leads)
-		fiber_cond_wait(&s->turn, &export->sync_lock, "metadata sync");
-	if (s->leads)
-		lead_locked(export);
-	return s->err;
-}
-
-/* The only change there is: made and synced in one trip. */
-struct lone_change {
-	pool_main *fn;
-	void *arg;
-	struct ns_sync *sync;
-	struct round round;
-};
-
-static void lone_main(void *arg)
-{
-	struct lone_change *l = arg;
-	uint32_t fsuid;
-
-	l->fn(l->arg);
-	if (!l->sync->count)
-		return;
-	TAILQ_INSERT_TAIL(&l->round.changes, l->sync, link);
-	fsuid = ns_server_begin();
-	round_main(&l->round);
-	ns_server_end(fsuid);
-}
-
-/* sync_running was taken for it. */
-static fiber_fn int change_alone(struct ns_sync *s, struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
-{
-	struct export *export = s->export;
-	struct lone_change l = { .fn = fn, .arg = arg, .sync = s, .round.export = export };
-
-	TAILQ_INIT(&l.round.changes);
-	fiber_cond_init(&s->turn);
-	leaf_lock(&export->sync_lock);
-	l.round.number = ++export->sync_round;
-	leaf_unlock(&export->sync_lock);
-	pool_run_in(lane, lone_main, &l, cred);
-	counter_add(&counter_changes, s->count != 0);
-	counter_add(&counter_rounds, s->count != 0);
-	leaf_lock(&export->sync_lock);
-	export->changing--;
-	round_end_locked(&l.round);
-	leaf_unlock(&export->sync_lock);
-	return s->err;
-}
-
-static fiber_fn int change_with_others(struct ns_sync *s, struct pool_lane *lane, pool_main *fn, void *arg, const struct cred *cred)
-{
-	struct export *export = s->export;
+	struct ns_sync_list done;
+	bool more;
 	int err;
 
-	pool_run_in(lane, fn, arg, cred);
 	leaf_lock(&export->sync_lock);
-	err = s->count ? wait_locked(s) : 0;
-	export->changing--;
+	more = round_begin_locked(&r);
 	leaf_unlock(&export->sync_lock);
-	return err;
+	while (more) {
+		counter_add(&counter_rounds, 1);
+		round_main(&r);
+		err = r.err;
+		TAILQ_INIT(&done);
+		TAILQ_CONCAT(&done, &r.changes, link);
+		leaf_lock(&export->sync_lock);
+		more = round_begin_locked(&r);
+		leaf_unlock(&export->sync_lock);
+		round_over(&done, err);
+	}
 }
 
-/* Nobody else changes anything, nor did when the last sync was made: then others are likely to come. */
-static bool is_alone(struct export *export)
+/* The changes of one turn: what needs no sync is over, the rest waits for the next round; nobody syncs yet: this thread does. */
+static void changes_end(struct pool_job *jobs)
 {
-	bool alone;
+	struct export *export = ((struct ns_sync *)pool_job_arg(jobs))->export;
+	struct ns_sync_list wait;
+	struct pool_job *next;
+	struct ns_sync *s;
+	bool leads;
 
+	TAILQ_INIT(&wait);
+	for (; jobs; jobs = next) {
+		next = pool_job_next(jobs);
+		s = pool_job_arg(jobs);
+		s->job = jobs;
+		if (s->count)
+			TAILQ_INSERT_TAIL(&wait, s, link);
+		else
+			pool_job_over(jobs);
+	}
+	if (TAILQ_EMPTY(&wait))
+		return;
 	leaf_lock(&export->sync_lock);
-	alone = !export->changing++ && !export->sync_running && !export->sync_shared;
-	export->sync_running |= alone;
+	TAILQ_CONCAT(&export->sync_waiting, &wait, link);
+	leads = !export->sync_running;
+	export->sync_running = true;
 	leaf_unlock(&export->sync_lock);
-	return alone;
+	if (leads)
+		lead(export);
+}
+
+static void change_main(void *arg)
+{
+	struct ns_sync *s = arg;
+
+	s->fn(s->arg);
+	ASSERT(!s->count || s->ended > s->begun);
+	counter_add(&counter_changes, s->count != 0);
 }
 
 fiber_fn int ns_change(struct ns_sync *s, struct vfs_file *file, pool_main *fn, void *arg, const struct cred *cred)
 {
-	struct pool_lane *lane = S_ISDIR(file->type) ? &file->lane : NULL;
-
 	s->export = file->export;
-	if (is_alone(s->export))
-		return change_alone(s, lane, fn, arg, cred);
-	return change_with_others(s, lane, fn, arg, cred);
+	s->fn = fn;
+	s->arg = arg;
+	pool_run_shared(S_ISDIR(file->type) ? &file->lane : NULL, change_main, changes_end, s, cred);
+	return s->err;
 }

@@ -553,6 +553,7 @@ static void across_mounts(void)
 
 	make(SCRATCH_FS "/f");
 	ASSERT(tree >= 0);
+	TAILQ_INIT(&moved.sync_waiting);
 	moved.mount_fd = openat(tree, ".", O_RDONLY | O_DIRECTORY);
 	ASSERT(moved.mount_fd >= 0);
 	later.export = &moved;

@@ -320,6 +320,108 @@ Test(pool, a_lane_keeps_order)
 	harness_run_one(0, lane_in_order);
 }
 
+/* Jobs with a common end: it runs when the lane is free again, as the server, and may leave them to somebody else's. */
+static _Atomic unsigned shared_ran, shared_turns, shared_over;
+static struct pool_job *left_over;
+
+static void shared_main(void *arg)
+{
+	ASSERT(geteuid() || setfsuid(-1) == *(const int *)arg);
+	shared_ran++;
+}
+
+static void all_over(struct pool_job *jobs)
+{
+	struct pool_job *next;
+
+	for (; jobs; jobs = next) {
+		next = pool_job_next(jobs);
+		ASSERT(*(int *)pool_job_arg(jobs) >= 1000);
+		pool_job_over(jobs);
+	}
+}
+
+static void shared_end(struct pool_job *jobs)
+{
+	ASSERT(geteuid() || setfsuid(-1) == 0);
+	if (!shared_turns++) {
+		left_over = jobs;
+		while (shared_ran < 2)
+			sched_yield();
+		return;
+	}
+	ASSERT(!shared_over);
+	all_over(left_over);
+	all_over(jobs);
+}
+
+static void shared_fiber(void *arg)
+{
+	const int uid = 1000 + (int)(uintptr_t)arg;
+	const struct cred cred = { .uid = uid };
+
+	pool_run_shared(lanes, shared_main, shared_end, (void *)&uid, &cred);
+	shared_over++;
+}
+
+static void shared_end_of_two_turns(void)
+{
+	ASSERT(fiber_spawn(shared_fiber, (void *)0, "first") == 0);
+	while (!shared_turns)
+		fiber_yield();
+	ASSERT(fiber_spawn(shared_fiber, (void *)1, "second") == 0);
+	while (shared_over < 2)
+		fiber_yield();
+	ASSERT(shared_turns == 2);
+}
+
+Test(pool, a_common_end_of_two_turns)
+{
+	harness_run_one(0, shared_end_of_two_turns);
+	cr_assert(!lanes[0].busy && !lanes[0].first);
+}
+
+/* Slow jobs do not wait for the others of their lane: a turn is cut short, and each has its end. */
+enum { SLOW_JOBS = 5, SLOW_NS = 1000000 };
+
+static void slow_main(void *arg)
+{
+	const uint64_t until_ns = clock_mono_ns() + SLOW_NS;
+
+	ordered += *(const int *)arg == 1000 + (int)ordered;
+	while (clock_mono_ns() < until_ns)
+		;
+}
+
+static void slow_end(struct pool_job *jobs)
+{
+	shared_turns++;
+	all_over(jobs);
+}
+
+static void slow_fiber(void *arg)
+{
+	const int uid = 1000 + (int)(uintptr_t)arg;
+
+	pool_run_shared(lanes, slow_main, slow_end, (void *)&uid, NULL);
+	shared_over++;
+}
+
+static void slow_turns(void)
+{
+	for (uintptr_t i = 0; i < SLOW_JOBS; i++)
+		ASSERT(fiber_spawn(slow_fiber, (void *)i, "slow") == 0);
+	while (shared_over < SLOW_JOBS)
+		fiber_yield();
+	ASSERT(shared_turns == SLOW_JOBS && ordered == SLOW_JOBS);
+}
+
+Test(pool, slow_jobs_end_one_by_one)
+{
+	harness_run_one(0, slow_turns);
+	cr_assert(!lanes[0].busy && !lanes[0].first);
+}
+
 /* Many jobs at once and all of them block: each gets a thread, though one was woken for all. */
 static _Atomic unsigned unblocked;
 
