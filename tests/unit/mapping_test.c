@@ -285,6 +285,22 @@ static void held_back(void)
 
 Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); }
 
+/* First parts of records whose second parts come only when these are answered: holding them back would answer one after the other. */
+static void first_parts(void)
+{
+	struct job job[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		job[i] = (struct job){ .offset = i * 12000, .len = 5000, .value = (uint8_t)(1 + i) };
+	run_jobs(job, 8);
+	cr_assert_eq(counter_value("cache.held_back"), 0);
+	cr_assert_leq(sim_stats().fsyncs, 2);
+	for (unsigned i = 0; i < 8; i++)
+		expect_disk(i * 12000, 5000, (uint8_t)(1 + i));
+}
+
+Test(mapping, what_would_hold_back_most_writers_holds_back_none) { run(first_parts); }
+
 /* While a round waits for its fourth writer, what the others brought goes to the device; the sync is one, and waits for all. */
 static void early(void)
 {
