@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 	export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=0; \
 	$(SANITIZED_ENVIRONMENT)
 if SANITIZED
-SANITIZED_ENVIRONMENT = export DATA_SIM_SEEDS=100; export E2E_MODEL_SEEDS=2;
+SANITIZED_ENVIRONMENT = export DATA_SIM_SEEDS=100; export E2E_MODEL_SEEDS=2; export E2E_MILL_SEEDS=1;
 endif
 LOG_COMPILER = $(srcdir)/tests/run-test
 

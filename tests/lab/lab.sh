@@ -7,6 +7,9 @@
 #     . tests/lab/lab.sh
 #     lab_enter "$@"                    first thing: re-executes the script in its own namespaces, as root; exits 77 if it cannot
 #     lab_make xfs4k NAME SIZE          XFS on a device of 4096-byte sectors (SIZE at least 300M)
+#     lab_make xfs:SECTOR:BLOCK NAME SIZE   XFS with such sectors and blocks (512...65536), if the kernel and mkfs.xfs can
+#     lab_make ext4:SECTOR:BLOCK NAME SIZE  the same with ext4
+#     lab_make btrfs NAME SIZE          btrfs on a device of 4096-byte sectors (SIZE at least 200M)
 #     lab_make ext4 NAME SIZE           ext4 on a device of 512-byte sectors
 #     lab_make ext4quota NAME SIZE      ext4 that counts what users have, if the kernel can; limits are the caller's to set
 #     lab_make btrfsquota NAME SIZE     a btrfs subvolume that holds 8 MiB at most (SIZE at least 200M)
@@ -63,6 +66,15 @@ lab_mount_btrfsquota() {
 		btrfs quota enable "$at" && btrfs qgroup limit 8M "$at/v" && umount "$at" && mount -t btrfs -o subvol=v "$device" "$at"
 }
 
+# lab_mount_sized TYPE:SECTOR:BLOCK NAME SIZE MKFS...: not every kernel has sectors or blocks larger than a page.
+lab_mount_sized() {
+	local kind=$1 name=$2 size=$3 sector
+	shift 3
+	sector=$(cut -d: -f2 <<<"$kind")
+	lab_device[$name]=$(lab_attach "$size" "$sector")
+	[ -n "${lab_device[$name]}" ] && "$@" "${lab_device[$name]}" && mount -t "${kind%%:*}" "${lab_device[$name]}" "$lab_dir/$name"
+}
+
 # What lab_make has begun.
 lab_undo() {
 	umount "$lab_dir/$1" 2>/dev/null
@@ -76,6 +88,16 @@ lab_make() {
 	local kind=$1 name=$2 size=$3 at=$lab_dir/$2
 	mkdir "$at" || return
 	case $kind in
+	xfs:*)
+		lab_mount_sized "$kind" "$name" "$size" mkfs.xfs -q -s "size=$(cut -d: -f2 <<<"$kind")" -b "size=${kind##*:}"
+		;;
+	ext4:*)
+		lab_mount_sized "$kind" "$name" "$size" mkfs.ext4 -q -F -b "${kind##*:}"
+		;;
+	btrfs)
+		lab_device[$name]=$(lab_attach "$size" 4096)
+		mkfs.btrfs -q "${lab_device[$name]}" >/dev/null && mount -t btrfs "${lab_device[$name]}" "$at"
+		;;
 	xfs4k)
 		lab_device[$name]=$(lab_attach "$size" 4096)
 		mkfs.xfs -q -s size=4096 "${lab_device[$name]}" && mount -t xfs "${lab_device[$name]}" "$at"
