@@ -17,11 +17,14 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/counter.h"
 #include "runtime/fault.h"
 #include "runtime/log.h"
 #include "vfs/siphash.h"
 
 enum { FH_VERSION = 1, FH_HEAD = 4 + 8, FH_SIGN = 8, FH_KERNEL_MAX = VFS_FH_MAX - FH_HEAD - FH_SIGN };
+
+COUNTER_DEFINE(counter_made, "fh.made");
 
 static uint8_t fh_key[SIPHASH_KEY_BYTES];
 
@@ -138,6 +141,7 @@ static int fh_from(uint64_t export_id, int fd, const char *name, int flags, stru
 	union kernel_handle kh = { .h.handle_bytes = FH_KERNEL_MAX };
 	int mount_id;
 
+	counter_add(&counter_made, 1);
 	if (name_to_handle_at(fd, name, &kh.h, &mount_id, flags))
 		return errno == EOVERFLOW ? -EOPNOTSUPP : -errno;
 	return fh_pack(export_id, &kh.h, fh);

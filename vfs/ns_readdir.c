@@ -11,7 +11,7 @@
  *
  * Handle and attributes are of one object if both are taken of one descriptor. On a private copy of the mount, where no name leads elsewhere, they are taken by
  * name instead, at half the cost, and are believed if the inode is the one that the listing named and if the directory has not changed when the page is
- * done; otherwise the entries are opened after all.
+ * done; otherwise the entries are opened after all. Handles that were made before are known (vfs/fh_memo.c); new ones are kept when they are believed.
  *
  * The list grows in memory that vfs_dirlist_free() returns; names lie in one block and are pointed at when it no longer moves.
  */
@@ -26,6 +26,7 @@
 #include "vfs/attr.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
+#include "vfs/fh_memo.h"
 #include "vfs/file.h"
 #include "vfs/ns.h"
 #include "vfs/ns_job.h"
@@ -33,9 +34,17 @@
 /* entry3 on the wire: follows 4, fileid 8, length 4, cookie 8, and the name in whole words. A page has a bound of our own, whatever the client asks for. */
 enum { ENTRY_WIRE_BYTES = 24, KERNEL_BUFFER_BYTES = 32768, PAGE_BYTES_MAX = 256 * 1024, ENTRIES_FIRST = 64 };
 
+/* A handle that was made by name. */
+struct made {
+	unsigned entry;
+	struct statx_timestamp born;
+	uint32_t mask;
+};
+
 struct page {
 	struct vfs_dirent *entries;
-	unsigned count, room;
+	struct made *made;
+	unsigned count, room, made_count;
 	char *names;
 	size_t names_len, names_room;
 	size_t wire_bytes;
@@ -67,7 +76,7 @@ static int page_make_room(struct page *p, size_t name_len)
 	const unsigned room = p->room ? 2 * p->room : ENTRIES_FIRST;
 
 	if (p->count == p->room) {
-		if (!grow((void **)&p->entries, room * sizeof(*p->entries)))
+		if (!grow((void **)&p->entries, room * sizeof(*p->entries)) || !grow((void **)&p->made, room * sizeof(*p->made)))
 			return -ENOMEM;
 		p->room = room;
 	}
@@ -79,16 +88,23 @@ static int page_make_room(struct page *p, size_t name_len)
 	return 0;
 }
 
-static bool find_by_name(const struct readdir_job *j, const char *name, struct vfs_dirent *e)
+static bool find_by_name(struct readdir_job *j, const char *name, struct vfs_dirent *e)
 {
 	const struct vfs_file *dir = j->dir;
+	const unsigned mask = vfs_fh_memo_mask(dir->export);
 	struct statx stx;
 
-	if (!dir->export->private_mount || ns_name_is_dots(name) || vfs_fh_from_name(dir->export->id, dir->path_fd, name, &e->node.fh))
+	if (!dir->export->private_mount || ns_name_is_dots(name))
 		return false;
-	if (statx(dir->path_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &stx) || stx.stx_ino != e->fileid)
+	if (statx(dir->path_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | mask, &stx) || stx.stx_ino != e->fileid)
 		return false;
 	vfs_attr_from_statx(dir->export, &stx, &e->node.attr);
+	stx.stx_mask &= STATX_BASIC_STATS | mask; /* the kernel may tell births unasked */
+	if (vfs_fh_memo_find(dir->export->id, &stx, &e->node.fh))
+		return true;
+	if (vfs_fh_from_name(dir->export->id, dir->path_fd, name, &e->node.fh))
+		return false;
+	j->page.made[j->page.made_count++] = (struct made){ .entry = e - j->page.entries, .born = stx.stx_btime, .mask = stx.stx_mask };
 	return true;
 }
 
@@ -176,6 +192,20 @@ static bool same_change(const struct statx *a, const struct statx *b)
 	return a->stx_ctime.tv_sec == b->stx_ctime.tv_sec && a->stx_ctime.tv_nsec == b->stx_ctime.tv_nsec;
 }
 
+/* Nothing has changed since long before: name, handle and attributes are of one inode each. */
+static void keep_made(const struct readdir_job *j)
+{
+	const struct made *m;
+	struct statx stx = { 0 };
+
+	for (m = j->page.made; m < j->page.made + j->page.made_count; m++) {
+		stx.stx_ino = j->page.entries[m->entry].fileid;
+		stx.stx_btime = m->born;
+		stx.stx_mask = m->mask;
+		vfs_fh_memo_keep(j->dir->export->id, &stx, &j->page.entries[m->entry].node.fh);
+	}
+}
+
 static void find_all_again(struct readdir_job *j)
 {
 	const char *from = j->page.names;
@@ -214,13 +244,18 @@ static void readdir_main(void *arg)
 		close(fd);
 	free(kernel);
 	j->dir_valid = !statx(j->dir->path_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &j->dir_stx);
-	if (j->plus && !(before_valid && j->dir_valid && same_change(&before, &j->dir_stx)))
+	if (!j->plus)
+		return;
+	if (!(before_valid && j->dir_valid && same_change(&before, &j->dir_stx)))
 		find_all_again(j);
+	else if (vfs_fh_memo_settled(&before))
+		keep_made(j);
 }
 
 static void page_free(struct page *p)
 {
 	free(p->entries);
+	free(p->made);
 	free(p->names);
 }
 
@@ -237,6 +272,7 @@ static struct vfs_dirlist *page_to_list(const struct readdir_job *j)
 
 	if (!l)
 		return NULL;
+	free(j->page.made);
 	l->names = j->page.names;
 	l->list.entries = j->page.entries;
 	l->list.count = j->page.count;

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/clock.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
+#include "vfs/fh_memo.h"
 #include "vfs/siphash.h"
 
 /* The vectors of the SipHash paper's appendix and reference code: key 00...0f, message 00...n-1. */
@@ -193,4 +195,28 @@ Test(fh, key_file)
 	cr_expect_eq(vfs_fh_init(dir), -EINVAL);
 	unlink(path);
 	rmdir(dir);
+}
+
+/* What is known is known by export, inode and birth, and only what is old enough to have no successor of the same tick. */
+Test(fh, memo)
+{
+	const struct timespec now = clock_real();
+	struct statx stx = { .stx_mask = STATX_BASIC_STATS | STATX_BTIME, .stx_ino = 99, .stx_btime = { .tv_sec = now.tv_sec - 2, .tv_nsec = 5 } };
+	const struct vfs_fh fh = { .len = 20, .data = "a handle" };
+	struct vfs_fh found;
+
+	cr_assert_not(vfs_fh_memo_find(7, &stx, &found));
+	vfs_fh_memo_keep(7, &stx, &fh);
+	cr_assert(vfs_fh_memo_find(7, &stx, &found) && vfs_fh_equal(&fh, &found));
+	cr_assert_not(vfs_fh_memo_find(8, &stx, &found));
+	stx.stx_btime.tv_nsec++;
+	cr_assert_not(vfs_fh_memo_find(7, &stx, &found));
+	stx.stx_btime = (struct statx_timestamp){ .tv_sec = now.tv_sec, .tv_nsec = now.tv_nsec };
+	vfs_fh_memo_keep(7, &stx, &fh);
+	cr_assert_not(vfs_fh_memo_find(7, &stx, &found));
+	stx.stx_btime.tv_sec -= 2;
+	stx.stx_mask = STATX_BASIC_STATS;
+	vfs_fh_memo_keep(7, &stx, &fh);
+	stx.stx_mask |= STATX_BTIME;
+	cr_assert_not(vfs_fh_memo_find(7, &stx, &found));
 }

@@ -14,6 +14,7 @@
 
 #include "runtime/counter.h"
 #include "runtime/fault.h"
+#include "runtime/fiber.h"
 #include "runtime/pool.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/access.h"
@@ -21,6 +22,7 @@
 #include "vfs/data.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
+#include "vfs/fh_memo.h"
 #include "vfs/file.h"
 #include "vfs/ns.h"
 
@@ -790,6 +792,64 @@ static void list_in_pages(struct vfs_file *dir, uint32_t bytes, bool plus)
 	for (unsigned i = 0; i < ENTRIES; i++)
 		ASSERT(seen[i] == 1);
 }
+
+static bool has_settled(const char *path)
+{
+	struct statx stx;
+
+	ASSERT(statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &stx) == 0);
+	return vfs_fh_memo_settled(&stx);
+}
+
+/* A whole listing; each entry has the handle that the kernel gives now. How many handles were made for it. */
+static unsigned handles_made(struct vfs_file *dir)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	const int64_t before = counter_value("fh.made");
+	struct vfs_dirlist *list = page(&call, dir, 0, 1 << 20, true);
+	const int64_t made = counter_value("fh.made") - before;
+	char name[256];
+	struct vfs_fh fh;
+
+	ASSERT(list->eof);
+	for (unsigned i = 0; i < list->count; i++) {
+		const struct vfs_dirent *e = list->entries + i;
+
+		snprintf(name, sizeof(name), "%.*s", (int)e->name.len, e->name.data);
+		ASSERT(e->has_node);
+		if (entry_number(e) >= 0)
+			ASSERT(vfs_fh_from_name(dir->export->id, dir->path_fd, name, &fh) == 0 && vfs_fh_equal(&fh, &e->node.fh));
+	}
+	vfs_dirlist_free(list);
+	return made;
+}
+
+/* The second listing knows the handles of the first; a file in the place, and perhaps with the number, of another has a handle of its own. */
+static void readdir_knows_handles(void)
+{
+	struct vfs_file *root = harness_root(), *dir;
+	char path[64];
+
+	fill_directory();
+	while (!has_settled(SCRATCH_FS "/d"))
+		fiber_sleep_ns(10000000);
+	dir = walk(root, "d");
+	ASSERT(handles_made(dir) >= ENTRIES);
+	ASSERT(handles_made(dir) < ENTRIES / 2); /* two may want one place */
+	for (unsigned i = 0; i < ENTRIES; i += 3) {
+		snprintf(path, sizeof(path), SCRATCH_FS "/d/entry-%u", i);
+		ASSERT(unlink(path) == 0);
+		make(path);
+	}
+	ASSERT(handles_made(dir) >= ENTRIES / 3);
+	while (!has_settled(SCRATCH_FS "/d"))
+		fiber_sleep_ns(10000000);
+	handles_made(dir);
+	ASSERT(handles_made(dir) < ENTRIES / 2);
+	vfs_file_put(dir);
+	vfs_file_put(root);
+}
+ON_ALL(readdir_knows_handles, "no_root_squash")
 
 /* Every page size, from one entry at a time up, gives every entry once. */
 static void readdir_pages(void)
