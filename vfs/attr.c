@@ -127,14 +127,14 @@ fiber_fn int vfs_getattr(struct vfs_file *file, struct vfs_attr *attr)
 
 noyield_fn void vfs_attr_overlay(const struct vfs_fh *fh, struct vfs_attr *attr)
 {
-	struct vfs_file *file = S_ISREG(attr->type_mode) ? vfs_file_peek(fh) : NULL;
+	struct vfs_file *file = S_ISREG(attr->type_mode) ? vfs_file_peek_mapped(fh) : NULL;
 	struct statx stx;
 	uint64_t look;
 
 	if (!file)
 		return;
 	look = look_first(file);
-	if (vfs_file_mapping(file) && file->local_fs && !io_fstatx(file->path_fd, STATX_BASIC_STATS, &stx))
+	if (file->local_fs && !io_fstatx(file->path_fd, STATX_BASIC_STATS, &stx))
 		attr_from_file(file, look, &stx, attr);
 	vfs_file_put(file);
 }

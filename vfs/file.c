@@ -554,7 +554,7 @@ fiber_fn int vfs_file_get(const struct vfs_call *call, const struct vfs_fh *fh, 
 	return 0;
 }
 
-noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh)
+static struct vfs_file *peek(const struct vfs_fh *fh, bool mapped)
 {
 	struct vfs_file *file;
 
@@ -562,10 +562,22 @@ noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh)
 		return NULL;
 	leaf_lock(&cache.lock);
 	file = find_locked(fh);
+	if (file && mapped && !vfs_file_mapping(file))
+		file = NULL;
 	if (file)
 		ref_locked(file);
 	leaf_unlock(&cache.lock);
 	return file;
+}
+
+noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh)
+{
+	return peek(fh, false);
+}
+
+noyield_fn struct vfs_file *vfs_file_peek_mapped(const struct vfs_fh *fh)
+{
+	return peek(fh, true);
 }
 
 /* Room for one more without closing anything that has a mapping; it may take a few too many from the LRU, not too few. */

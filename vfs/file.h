@@ -80,6 +80,8 @@ noyield_fn void vfs_file_put(struct vfs_file *file);
 noyield_fn struct vfs_file *vfs_file_ref(struct vfs_file *file);
 /* Look only in the cache: NULL if not there. Referenced. */
 noyield_fn struct vfs_file *vfs_file_peek(const struct vfs_fh *fh);
+/* The same, but only a file with a mapping. */
+noyield_fn struct vfs_file *vfs_file_peek_mapped(const struct vfs_fh *fh);
 /*
  * What a look-up found goes into the cache, where the client will soon ask for it: path_fd (O_PATH, taken over in any case), fh, attributes. It takes the place of
  * files without a mapping only.

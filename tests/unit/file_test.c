@@ -553,7 +553,10 @@ static void looked_up_is_open(void)
 	ASSERT(vfs_file_get(&call, &node.fh, &file) == 0);
 	ASSERT(counter_value("file.opened") == opened);
 	ASSERT(vfs_getattr(file, &attr) == 0 && attr.fileid == node.attr.fileid && S_ISREG(file->type) && file->fileid == attr.fileid);
+	ASSERT(!vfs_file_peek_mapped(&node.fh));
 	ASSERT(vfs_file_open_io(file) == 0);
+	ASSERT((again = vfs_file_peek_mapped(&node.fh)) == file);
+	vfs_file_put(again);
 	look_up(root, "f", &node);
 	ASSERT(vfs_file_get(&call, &node.fh, &again) == 0 && again == file);
 	vfs_file_put(again);
