@@ -240,16 +240,11 @@ static void run_pattern(void)
 /* --- what a run needs --- */
 
 static struct fh root;
-static uint64_t file_size;
 
 static void take_object(struct client *c, struct call *k, struct reply *r)
 {
-	if (k->proc == PROC_LOOKUP) {
+	if (k->proc == PROC_LOOKUP || (k->proc == PROC_CREATE && reply_u32(r)))
 		reply_fh(r, &file);
-		file_size = reply_post_op_attr(r);
-	} else if (k->proc == PROC_CREATE && reply_u32(r)) {
-		reply_fh(r, &file);
-	}
 }
 
 static void one_call(enum nfs3_proc proc, const char *name)
@@ -275,16 +270,12 @@ static void fresh_file(const char *name)
 	one_call(PROC_LOOKUP, name);
 }
 
-/* Makes the file that reads and overwrites work on, unless it is there from an earlier run. */
+/* Makes the file that reads and overwrites work on. Anew for each run: so it lies where that of the server lay which had the turn before. */
 static void filled_file(const char *name)
 {
 	struct pattern wanted = pattern;
 
 	generation = 0;
-	one_call(PROC_CREATE, name);
-	one_call(PROC_LOOKUP, name);
-	if (file_size == opt.bytes && !opt.verify)
-		return;
 	fresh_file(name);
 	pattern = (struct pattern){ .kind = SEQ_WRITE, .record = 1 << 20 };
 	client.on_reply = on_reply;
@@ -373,8 +364,7 @@ static void run_file_pattern(void)
 	measure();
 	if (opt.verify && pattern.kind != SMALL_CALLS)
 		verify();
-	if (!pattern.over)
-		one_call(PROC_REMOVE, file_name());
+	one_call(PROC_REMOVE, file_name());
 }
 
 /* --- command line --- */
