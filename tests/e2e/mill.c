@@ -54,7 +54,8 @@ struct shared {
 
 static struct {
 	const char *name, *dir;
-	long seed, seeds, minutes, align;
+	long seed, seeds, align;
+	double minutes;
 	bool cloned, modes;
 } opt = { .name = "mill", .seeds = 2, .align = NOT_CHECKED };
 
@@ -628,10 +629,10 @@ static void run_seed(uint64_t seed)
 		CHECK_EQ(align_of(files[0].path), opt.align);
 	if (!tap_failures())
 		run_processes(seed);
-	if (!tap_failures())
-		check_all(&c);
 	for (i = 0; i < FILES && !tap_failures(); i++)
 		CHECK_EQ(nfs3_commit(&c, &files[i].fh, 0, 0), NFS3_OK);
+	if (!tap_failures())
+		check_all(&c);
 	client_close(&c);
 	tap_note("%s: seed %llu: O_DIRECT alignment %ld, at the end %ld%s", opt.name, (unsigned long long)seed, opt.align, align_of(files[0].path),
 		 tap_failures() ? ": FAILED" : "");
@@ -693,13 +694,13 @@ static void survive(bool kill_it)
 
 static void run_all(void)
 {
-	time_t end = time(NULL) + 60 * opt.minutes;
+	time_t end = time(NULL) + (time_t)(60 * opt.minutes);
 	uint64_t first = opt.seed ? (uint64_t)opt.seed : 1, seed;
 	int i, status;
 
 	if (!CHECK_EQ(daemon_start(&server), 0))
 		return;
-	for (seed = first; !tap_failures() && (opt.minutes ? time(NULL) < end : seed < first + (uint64_t)opt.seeds); seed++) {
+	for (seed = first; !tap_failures() && (opt.minutes > 0 ? time(NULL) < end : seed < first + (uint64_t)opt.seeds); seed++) {
 		run_seed(seed);
 		if (!tap_failures())
 			survive(seed % 2 == 0);
@@ -743,7 +744,7 @@ static int parse(int argc, char **argv)
 		case 'n': opt.name = optarg; break;
 		case 's': opt.seed = atol(optarg), opt.seeds = 1; break;
 		case 'S': opt.seeds = atol(optarg); break;
-		case 'm': opt.minutes = atol(optarg); break;
+		case 'm': opt.minutes = atof(optarg); break;
 		case 'a': opt.align = atol(optarg); break;
 		case 'c': opt.cloned = true; break;
 		case 'M': opt.modes = true; break;

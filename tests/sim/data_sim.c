@@ -40,7 +40,9 @@
 #include "vfs/export.h"
 #include "vfs/file.h"
 
-enum { FILE_BYTES = 160 << 10, CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1, IO_BYTES_MAX = 48 << 10 };
+/* The file has room for some units, and an I/O for some of them with an edge at each end, whatever the block. */
+enum { FILE_BYTES_MIN = 160 << 10, FILE_UNITS = 6, IO_BYTES_MIN = 48 << 10, IO_HALF_UNITS = 5, BLOCK_MAX = 64 << 10, FILE_BYTES_MAX = FILE_UNITS * BLOCK_MAX };
+enum { CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1 };
 
 enum kind { PLAIN, FAULT, CRASH, KINDS };
 static const char *const kind_name[] = { "plain", "fault", "crash" };
@@ -66,13 +68,16 @@ static struct world {
 	enum kind kind;
 	uint64_t seed;
 	bool buffered, verbose;
+	uint32_t block;                   /* what direct I/O asks for; 0: there is none */
+	uint64_t file_bytes;              /* nobody writes beyond */
+	uint32_t io_bytes_max;
 	uint32_t record, clients, ops, truncates;
 	uint64_t next_record, next_id;
 	/* the model */
-	uint8_t bytes[FILE_BYTES];
-	uint8_t unknown[FILE_BYTES];      /* 1: a failed WRITE left it old or new */
-	uint64_t byte_id[FILE_BYTES];     /* which WRITE gave it */
-	struct value_set allowed[FILE_BYTES];
+	uint8_t bytes[FILE_BYTES_MAX];
+	uint8_t unknown[FILE_BYTES_MAX];      /* 1: a failed WRITE left it old or new */
+	uint64_t byte_id[FILE_BYTES_MAX];     /* which WRITE gave it */
+	struct value_set allowed[FILE_BYTES_MAX];
 	uint64_t size, stable_size, size_max;
 	uint64_t truncating_to;           /* a truncate is under way; UINT64_MAX: none */
 	bool size_unknown;
@@ -97,7 +102,7 @@ __attribute__((format(printf, 3, 4), noreturn)) static void fail(int line, const
 {
 	va_list ap;
 
-	printf("# FAILED %s seed %llu: line %d: %s: ", kind_name[w.kind], (unsigned long long)w.seed, line, cond);
+	printf("# FAILED %s seed %llu (blocks of %u): line %d: %s: ", kind_name[w.kind], (unsigned long long)w.seed, w.block, line, cond);
 	va_start(ap, fmt);
 	vprintf(fmt, ap);
 	va_end(ap);
@@ -235,13 +240,13 @@ static int send_write(uint64_t offset, const uint8_t *data, uint32_t len, enum v
 
 static void pick_range(uint64_t *offset, uint32_t *len)
 {
-	if (w.record && chance(60) && (w.next_record + 1) * w.record <= FILE_BYTES) {
+	if (w.record && chance(60) && (w.next_record + 1) * w.record <= w.file_bytes) {
 		*offset = w.next_record++ * w.record;
 		*len = w.record;
 		return;
 	}
-	*len = 1 + (uint32_t)(chance(50) ? sim_random(600) : sim_random(IO_BYTES_MAX));
-	*offset = sim_random(FILE_BYTES - *len);
+	*len = 1 + (uint32_t)(chance(50) ? sim_random(600) : sim_random(w.io_bytes_max));
+	*offset = sim_random(w.file_bytes - *len);
 	if (chance(30))
 		*offset = align_down(*offset, PAGE_BYTES);
 }
@@ -344,7 +349,7 @@ static void do_commit(void)
 	uint64_t verf;
 	struct vfs_wcc wcc;
 	/* Nobody else works meanwhile in runs with faults: the model would not know what is lost. */
-	struct active *a = reserve(0, w.kind == FAULT ? FILE_BYTES : 0, true, false, NULL);
+	struct active *a = reserve(0, w.kind == FAULT ? w.file_bytes : 0, true, false, NULL);
 	uint64_t id = w.next_id, size = w.size;
 	unsigned logged = w.logged;
 	struct active others[ARRAY_SIZE(w.active)];
@@ -363,7 +368,7 @@ static void do_commit(void)
 		resend(verf);
 	if (!error && w.kind != FAULT) {
 		/* A WRITE that was under way when COMMIT began may have a smaller number and not be covered. */
-		for (uint64_t i = 0; i < FILE_BYTES; i++) {
+		for (uint64_t i = 0; i < w.file_bytes; i++) {
 			bool was_active = false;
 
 			for (unsigned k = 0; k < ARRAY_SIZE(others); k++)
@@ -383,11 +388,11 @@ static void do_commit(void)
 
 static void do_truncate(void)
 {
-	uint64_t size = chance(50) ? sim_random(FILE_BYTES) : align_down(sim_random(FILE_BYTES), PAGE_BYTES);
-	struct active *a = reserve(0, FILE_BYTES, true, false, NULL);
+	uint64_t size = chance(50) ? sim_random(w.file_bytes) : align_down(sim_random(w.file_bytes), PAGE_BYTES);
+	struct active *a = reserve(0, w.file_bytes, true, false, NULL);
 	int error;
 
-	for (uint64_t i = size; i < FILE_BYTES; i++)
+	for (uint64_t i = size; i < w.file_bytes; i++)
 		allow(i, 0);
 	w.stable_size = min_u64(w.stable_size, size);
 	w.size_max = max_u64(w.size_max, size);
@@ -403,7 +408,7 @@ static void do_truncate(void)
 	} else {
 		uint64_t id = ++w.next_id;
 
-		for (uint64_t i = min_u64(size, w.size); i < FILE_BYTES; i++) {
+		for (uint64_t i = min_u64(size, w.size); i < w.file_bytes; i++) {
 			if (i < size && w.unknown[i]) /* a failed WRITE may have reached beyond the size that we know */
 				continue;
 			w.bytes[i] = 0;
@@ -454,10 +459,12 @@ static void open_file(void)
 {
 	int fd = sim_open(FILE_NUMBER, 0);
 	struct statx stx;
-	struct mapping_config mc = { .direct_fd = w.file.direct_fd = sim_open(FILE_NUMBER, SIM_DIRECT), .buffered_fd = fd, .data_lost = lost };
+	struct mapping_config mc = { .direct_fd = w.block ? sim_open(FILE_NUMBER, SIM_DIRECT) : -1, .buffered_fd = fd, .data_lost = lost };
 
-	CHECK(io_fstatx(fd, STATX_BASIC_STATS, &stx) == 0, "statx");
-	mc.block = stx.stx_dio_offset_align ? stx.stx_dio_offset_align : 4096;
+	CHECK(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &stx) == 0, "statx");
+	CHECK(stx.stx_dio_offset_align == w.block, "statx says %u", stx.stx_dio_offset_align);
+	mc.block = w.block;
+	w.file.direct_fd = mc.direct_fd;
 	mc.size = stx.stx_size;
 	mc.mtime = (struct timespec){ stx.stx_mtime.tv_sec, stx.stx_mtime.tv_nsec };
 	mc.ctime = (struct timespec){ stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec };
@@ -477,11 +484,11 @@ static void open_file(void)
 
 static void check_file(void)
 {
-	uint8_t *disk = malloc(FILE_BYTES + 1);
-	ssize_t n = sim_peek(FILE_NUMBER, disk, FILE_BYTES + 1, 0);
+	uint8_t *disk = malloc(w.file_bytes + 1);
+	ssize_t n = sim_peek(FILE_NUMBER, disk, w.file_bytes + 1, 0);
 
 	CHECK(w.size_unknown || sim_size(FILE_NUMBER) == w.size, "size on disk %llu, should be %llu", (unsigned long long)sim_size(FILE_NUMBER), (unsigned long long)w.size);
-	compare(0, disk, (uint64_t)n < FILE_BYTES ? (uint64_t)n : FILE_BYTES, "disk");
+	compare(0, disk, (uint64_t)n < w.file_bytes ? (uint64_t)n : w.file_bytes, "disk");
 	free(disk);
 }
 
@@ -528,10 +535,10 @@ static void start(void *arg, unsigned index)
 /* After the cut: the disk is legal; the clients send again what they know was not committed. */
 static void after_crash(void *arg, unsigned index)
 {
-	uint8_t *disk = malloc(FILE_BYTES);
+	uint8_t *disk = malloc(w.file_bytes);
 	uint64_t size = sim_size(FILE_NUMBER), verf;
 	struct vfs_wcc wcc;
-	ssize_t n = sim_peek(FILE_NUMBER, disk, FILE_BYTES, 0);
+	ssize_t n = sim_peek(FILE_NUMBER, disk, w.file_bytes, 0);
 
 	CHECK(size >= w.stable_size, "size %llu after the cut, %llu was stable", (unsigned long long)size, (unsigned long long)w.stable_size);
 	CHECK(size <= w.size_max, "size %llu after the cut, never was more than %llu", (unsigned long long)size, (unsigned long long)w.size_max);
@@ -556,7 +563,7 @@ static void after_crash(void *arg, unsigned index)
 static struct sim_config draw_config(uint64_t seed)
 {
 	struct sim_config c = { .seed = seed, .disk_bytes = 1ull << 30, .mem_align_bytes = 512 };
-	static const uint32_t blocks[] = { 512, 4096, 4096, 4096, 16384, 65536 };
+	static const uint32_t blocks[] = { 4096, 4096, 4096, 512, 512, 1024, 2048, 8192, 16384, 32768, 65536, 65536, 0 };
 	uint64_t r = seed * 0x9e3779b97f4a7c15ull;
 
 	c.block_bytes = blocks[(r >> 20) % ARRAY_SIZE(blocks)];
@@ -573,16 +580,18 @@ static struct sim_config draw_config(uint64_t seed)
 
 static void draw_world(void)
 {
-	static const uint32_t records[] = { 0, 6000, 4704, 700, 9000, 12288, 47008 };
+	static const uint32_t records[] = { 0, 6000, 4704, 700, 9000, 12288, 47008 }, large_records[] = { 30000, 65536, 67036, 100000 };
 	struct cache_config cc = { 0 };
 
 	w.record = records[sim_random(ARRAY_SIZE(records))];
+	if (w.block > PAGE_BYTES && sim_random(2))
+		w.record = large_records[sim_random(ARRAY_SIZE(large_records))];
 	w.clients = 1 + (uint32_t)sim_random(CLIENTS_MAX);
 	w.ops = 4 + (uint32_t)sim_random(30);
 	w.truncates = sim_random(2) ? 3 : 0;
 	w.buffered = sim_random(10) == 0;
 	if (sim_random(4) == 0)
-		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = 16 << 10 };
+		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = sim_random(2) ? 16 << 10 : 2 * max_u64(w.block, PAGE_BYTES) };
 	cc.edge_wait_ms = sim_random(2) ? 0 : 50;
 	cc.run_bytes_max = sim_random(3) ? 0 : 16 << 10;
 	cc.early_bytes = sim_random(2) ? 0 : 4096;
@@ -608,11 +617,14 @@ static int run_seed(enum kind kind, uint64_t seed)
 	w.truncating_to = UINT64_MAX;
 	w.seed = seed;
 	sc = draw_config(seed);
+	w.block = sc.block_bytes;
+	w.file_bytes = max_u64(FILE_BYTES_MIN, FILE_UNITS * (uint64_t)w.block);
+	w.io_bytes_max = (uint32_t)max_u64(IO_BYTES_MIN, IO_HALF_UNITS * (uint64_t)w.block / 2);
 	sim_init(&sc);
 	signal(SIGABRT, on_abort);
 	buf_init(16 << 20);
 	draw_world();
-	for (uint64_t i = 0; i < FILE_BYTES; i++)
+	for (uint64_t i = 0; i < w.file_bytes; i++)
 		allow(i, 0);
 	if (runtime_init(&rc))
 		return 1;
