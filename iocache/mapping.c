@@ -348,6 +348,16 @@ noyield_fn void mapping_shrink_locked(struct mapping *m)
 	m->size = min_u64(m->size, max_u64(m->disk_size, dirty_end(m)));
 }
 
+/* Of a unit that waits to be written only the bytes that the device lacks are still trusted: the others are read again before they go out with them. */
+static void distrust_filled(struct mapping *m)
+{
+	struct folio *f;
+
+	RB_FOREACH(f, folio_tree, &m->folios)
+		if (!f->adopted && f->dirty_seq && !f->run)
+			f->valid = f->written = f->dirty;
+}
+
 /*
  * Somebody else changed the file: what we keep clean is no longer trusted, and the disk's attributes are news. But if its mtime is still what our last flush
  * left there (a chmod, a new link), it is none: the time of the WRITE stays shown.
@@ -359,6 +369,7 @@ static void take_over(struct mapping *m, const struct statx *stx)
 
 	counter_add(&foreign_changes, 1);
 	mapping_drop_kept_locked(m);
+	distrust_filled(m);
 	note_disk_locked(m, stx);
 	m->size = max_u64(stx->stx_size, dirty_end(m));
 	if (!m->overlay)
