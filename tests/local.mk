@@ -37,3 +37,24 @@ TESTS += tests/sim/data_sim_test
 EXTRA_DIST += tests/sim/data_sim_test
 tests_sim_data_sim_SOURCES = tests/sim/data_sim.c
 tests_sim_data_sim_LDADD = libvfs.a libiocache.a libruntime.a $(RUNTIME_LIBS)
+
+# Each line of the write path's requirements has a test (tests/WRITE_PATH is the table), and these are those that have no other place.
+if !SANITIZED
+TESTS += tests/write_path_test
+endif
+EXTRA_DIST += tests/write_path_test tests/WRITE_PATH
+WRITE_PATH_HARNESS = tests/unit/write_path_harness.c tests/unit/write_path_harness.h
+WRITE_PATH_LIBS = libvfs.a libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+check_PROGRAMS += tests/unit/write_path_split_test
+TESTS += tests/unit/write_path_split_test
+tests_unit_write_path_split_test_SOURCES = tests/unit/write_path_split_test.c $(WRITE_PATH_HARNESS)
+tests_unit_write_path_split_test_LDADD = $(WRITE_PATH_LIBS)
+check_PROGRAMS += tests/unit/write_path_runs_test
+TESTS += tests/unit/write_path_runs_test
+tests_unit_write_path_runs_test_SOURCES = tests/unit/write_path_runs_test.c $(WRITE_PATH_HARNESS)
+tests_unit_write_path_runs_test_LDADD = $(WRITE_PATH_LIBS)
+check_PROGRAMS += tests/unit/write_path_edges_test
+TESTS += tests/unit/write_path_edges_test
+tests_unit_write_path_edges_test_SOURCES = tests/unit/write_path_edges_test.c $(WRITE_PATH_HARNESS)
+tests_unit_write_path_edges_test_LDADD = $(WRITE_PATH_LIBS)

@@ -354,9 +354,9 @@ static void test_tmpfs(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "xfs4k", test_xfs4k },
-	{ "ext4", test_ext4 },
-	{ "tmpfs", test_tmpfs },
+	{ "xfs4k", test_xfs4k }, /* 1.2, 1.6 */
+	{ "ext4", test_ext4 }, /* 1.2 */
+	{ "tmpfs", test_tmpfs }, /* 1.3 */
 };
 
 int main(int argc, char **argv)

@@ -626,8 +626,8 @@ static const struct tap_test tests[] = {
 	{ "read_eof", test_read_eof },
 	{ "read_hole", test_read_hole },
 	{ "write_nothing", test_write_nothing },
-	{ "write_verifier", test_write_verifier },
-	{ "write_attributes", test_write_attributes },
+	{ "write_verifier", test_write_verifier }, /* 1.10 */
+	{ "write_attributes", test_write_attributes }, /* 1.12 */
 	{ "create_unchecked", test_create_unchecked },
 	{ "create_guarded", test_create_guarded },
 	{ "create_exclusive", test_create_exclusive },

@@ -318,8 +318,8 @@ static void test_command_line(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "kill", test_kill },
-	{ "verifier_changes", test_verifier_changes },
+	{ "kill", test_kill }, /* 1.8 */
+	{ "verifier_changes", test_verifier_changes }, /* 1.10 */
 	{ "clean_stop_keeps_unstable", test_clean_stop_keeps_unstable },
 	{ "handles_survive", test_handles_survive },
 	{ "other_state", test_other_state },

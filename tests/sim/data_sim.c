@@ -45,7 +45,11 @@ enum { FILE_BYTES_MIN = 160 << 10, FILE_UNITS = 6, IO_BYTES_MIN = 48 << 10, IO_H
 enum { CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1 };
 
 enum kind { PLAIN, FAULT, CRASH, KINDS };
-static const char *const kind_name[] = { "plain", "fault", "crash" };
+static const char *const kind_name[] = {
+	"plain", /* 1.5, 1.6, 1b.1, 1b.6 */
+	"fault", /* 1.7, 1b.8, 2.9 */
+	"crash", /* 1.8, 1.13, 1b.4 */
+};
 
 struct value_set {
 	uint64_t bits[4];

@@ -111,7 +111,7 @@ static void staged_everywhere(void)
 }
 ON(tmpfs, staged_everywhere)
 ON(ext4, staged_everywhere)
-ON(xfs, staged_everywhere)
+ON(xfs, staged_everywhere) /* 1.12 */
 
 enum { CHANGES = 2000 };
 
@@ -131,7 +131,7 @@ static void change_rises(void)
 	}
 	vfs_file_put(file);
 }
-ON(xfs, change_rises)
+ON(xfs, change_rises) /* 1.12 */
 
 /* The time of a WRITE stays, though its flush left a later one on the disk and a chmod moved ctime since. */
 static void chmod_leaves_mtime(void)

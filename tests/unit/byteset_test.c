@@ -14,7 +14,7 @@ static void expect_equal(const struct byteset *s, const uint8_t *flag)
 		cr_assert_eq(byteset_covers(s, i, i + 1), flag[i] != 0, "byte %u", i);
 }
 
-Test(byteset, add_merges_and_is_bounded)
+Test(byteset, add_merges_and_is_bounded) /* 2.4 */
 {
 	for (unsigned seed = 1; seed < 3000; seed++) {
 		struct byteset s = { 0 };
@@ -55,7 +55,7 @@ Test(byteset, gaps_are_the_complement)
 	}
 }
 
-Test(byteset, lossy_claims_less_never_more)
+Test(byteset, lossy_claims_less_never_more) /* 2.4 */
 {
 	for (unsigned seed = 1; seed < 2000; seed++) {
 		struct byteset s = { 0 };

@@ -173,7 +173,7 @@ static void put_check(struct xdr *results, const uint8_t *args, bool apart)
 }
 
 /* The payload lies congruent to its offset, whatever part of it came with the header. */
-Test(conn, payload_placed)
+Test(conn, payload_placed) /* 1.4 */
 {
 	static const uint32_t lens[] = { 1, 2, 3, 4, 100, 511, 4000, 4096, 5000, 47008, 65536, 1 << 20 };
 	static const uint64_t offsets[] = { 0, 1, 4095, 4096, 47008, 123456789, UINT64_C(1) << 62 };
@@ -193,7 +193,7 @@ Test(conn, payload_placed)
 }
 
 /* In a stream of large payloads only what came with each header read is copied. */
-Test(conn, payload_not_copied)
+Test(conn, payload_not_copied) /* 1.4 */
 {
 	enum { CALLS = 64, BYTES = 47008 };
 	uint8_t *args = malloc(sizeof(mem)), reply[256];
@@ -373,7 +373,7 @@ Test(conn, fragments)
 }
 
 /* A first fragment that holds the whole head lets a payload in fragments lie where it should. */
-Test(conn, fragments_congruent)
+Test(conn, fragments_congruent) /* 1.4 */
 {
 	uint8_t *args = malloc(sizeof(mem)), reply[256];
 	struct reply_body r;

@@ -330,7 +330,7 @@ static void open_io_direct(void)
 	vfs_file_put(root);
 }
 ON(ext4, open_io_direct, "rw")
-ON(xfs, open_io_direct, "rw")
+ON(xfs, open_io_direct, "rw") /* 1.1 */
 
 static void open_io_no_direct(void)
 {
@@ -346,7 +346,7 @@ static void open_io_no_direct(void)
 	ASSERT(vfs_file_open_io(file) == -EINVAL);
 	vfs_file_put(file);
 }
-ON(tmpfs, open_io_no_direct, "rw")
+ON(tmpfs, open_io_no_direct, "rw") /* 1.1 */
 
 static void open_io_immutable(void)
 {

@@ -116,7 +116,7 @@ static void make_file(void)
 	m = mapping_create(&config);
 }
 
-Test(mapping_reactors, two_reactors_share_a_file)
+Test(mapping_reactors, two_reactors_share_a_file) /* 1b.6 */
 {
 	struct reactor_config config = { .reactors = 2, .fibers = 64 };
 

@@ -180,7 +180,7 @@ static void unstable_never_syncs(void)
 	cr_assert_eq(in_hand(0, 3 * UNIT), 0);
 }
 
-Test(mapping, unstable_is_written_at_once_and_never_synced) { run(unstable_never_syncs); }
+Test(mapping, unstable_is_written_at_once_and_never_synced) { run(unstable_never_syncs); } /* 1.8, 1b.3, 1b.5 */
 
 static void stable_alone(void)
 {
@@ -193,7 +193,7 @@ static void stable_alone(void)
 	cr_assert_eq(counter_value("cache.kicks"), 1);
 }
 
-Test(mapping, a_stable_write_on_an_idle_file_is_one_write_and_one_sync) { run(stable_alone); }
+Test(mapping, a_stable_write_on_an_idle_file_is_one_write_and_one_sync) { run(stable_alone); } /* 1.8, 1.9, 1b.4 */
 
 static void commit_of_nothing(void)
 {
@@ -203,7 +203,7 @@ static void commit_of_nothing(void)
 	cr_assert_eq(sim_stats().fsyncs, 1);
 }
 
-Test(mapping, commit_syncs_once) { run(commit_of_nothing); }
+Test(mapping, commit_syncs_once) { run(commit_of_nothing); } /* 1.10 */
 
 /* A file leaves the open-file cache when it is idle, written but not synced; the COMMIT that its client sends later finds a new mapping. */
 static void commit_after_reopening(void)
@@ -252,10 +252,10 @@ static void interleaved_47008_unstable(void) { interleaved(47008, true); }
 static void interleaved_6000_stable(void) { interleaved(6000, false); }
 static void interleaved_6000_unstable(void) { interleaved(6000, true); }
 
-Test(mapping, interleaved_records_47008_file_sync) { run(interleaved_47008_stable); }
-Test(mapping, interleaved_records_47008_unstable) { run(interleaved_47008_unstable); }
-Test(mapping, interleaved_records_6000_file_sync) { run(interleaved_6000_stable); }
-Test(mapping, interleaved_records_6000_unstable) { run(interleaved_6000_unstable); }
+Test(mapping, interleaved_records_47008_file_sync) { run(interleaved_47008_stable); } /* 1b.2, 2.4 */
+Test(mapping, interleaved_records_47008_unstable) { run(interleaved_47008_unstable); } /* 1b.2 */
+Test(mapping, interleaved_records_6000_file_sync) { run(interleaved_6000_stable); } /* 1b.2, 1b.7 */
+Test(mapping, interleaved_records_6000_unstable) { run(interleaved_6000_unstable); } /* 1b.2, 2.4 */
 
 /* A record that is ahead of its left neighbour is held back until that has come, and both leave as one run. */
 static void held_back(void)
@@ -283,7 +283,7 @@ static void held_back(void)
 	expect_disk(15000, 5000, 3);
 }
 
-Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); }
+Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); } /* 1b.2 */
 
 /* First parts of records whose second parts come only when these are answered: holding them back would answer one after the other. */
 static void first_parts(void)
@@ -299,7 +299,7 @@ static void first_parts(void)
 		expect_disk(i * 12000, 5000, (uint8_t)(1 + i));
 }
 
-Test(mapping, what_would_hold_back_most_writers_holds_back_none) { run(first_parts); }
+Test(mapping, what_would_hold_back_most_writers_holds_back_none) { run(first_parts); } /* 1b.3 */
 
 /* While a round waits for its fourth writer, what the others brought goes to the device; the sync is one, and waits for all. */
 static void early(void)
@@ -329,7 +329,7 @@ static void early(void)
 		expect_disk(i * 5000, 5000, (uint8_t)(1 + i % 4));
 }
 
-Test(mapping, a_round_that_waits_for_writers_writes_meanwhile) { run_with(early, &(struct cache_config){ .early_bytes = UNIT }); }
+Test(mapping, a_round_that_waits_for_writers_writes_meanwhile) { run_with(early, &(struct cache_config){ .early_bytes = UNIT }); } /* 1b.3 */
 
 /* A writer with a region of its own, far past the end, is answered all the same. */
 static void not_for_ever(void)
@@ -342,7 +342,7 @@ static void not_for_ever(void)
 	expect_disk(UNIT, 99 * UNIT, 0);
 }
 
-Test(mapping, holding_back_ends) { run(not_for_ever); }
+Test(mapping, holding_back_ends) { run(not_for_ever); } /* 1b.3 */
 
 /* ---- 2.2 - 2.5: edges ---- */
 
@@ -359,7 +359,7 @@ static void half_is_kept(void)
 	expect_disk(UNIT + 1000, UNIT - 1000, 2);
 }
 
-Test(mapping, the_write_that_completes_an_edge_drops_it) { run(half_is_kept); }
+Test(mapping, the_write_that_completes_an_edge_drops_it) { run(half_is_kept); } /* 2.2 */
 
 static void kept_for_comparison(void)
 {
@@ -370,7 +370,7 @@ static void kept_for_comparison(void)
 	expect_disk(0, 1000, 1);
 }
 
-Test(mapping, completed_edges_stay_if_the_export_says_so) { run(kept_for_comparison); }
+Test(mapping, completed_edges_stay_if_the_export_says_so) { run(kept_for_comparison); } /* 2.2 */
 
 static void any_order(void)
 {
@@ -392,7 +392,7 @@ static void any_order(void)
 		expect_disk(i * UNIT / 4, UNIT / 4, (uint8_t)(1 + i));
 }
 
-Test(mapping, completion_is_by_bytes_in_any_order) { run(any_order); }
+Test(mapping, completion_is_by_bytes_in_any_order) { run(any_order); } /* 2.4 */
 
 static void fill_keeps_newer_bytes(void)
 {
@@ -407,7 +407,7 @@ static void fill_keeps_newer_bytes(void)
 	expect_disk(3050, UNIT - 3050, 9);
 }
 
-Test(mapping, a_fill_gives_only_the_missing_bytes) { run(fill_keeps_newer_bytes); }
+Test(mapping, a_fill_gives_only_the_missing_bytes) { run(fill_keeps_newer_bytes); } /* 2.5 */
 
 static void past_the_end_is_zeros(void)
 {
@@ -417,7 +417,7 @@ static void past_the_end_is_zeros(void)
 	expect_disk(0, 10 * UNIT + 100, 0);
 }
 
-Test(mapping, past_the_end_the_fill_is_zeros_without_a_read) { run(past_the_end_is_zeros); }
+Test(mapping, past_the_end_the_fill_is_zeros_without_a_read) { run(past_the_end_is_zeros); } /* 1.14, 2.5 */
 
 static void waits_for_its_partner(void)
 {
@@ -434,7 +434,7 @@ static void waits_for_its_partner(void)
 	cr_assert_geq(counter_value("cache.edges.aged"), 1);
 }
 
-Test(mapping, a_half_written_unit_waits_for_its_partner_but_not_for_ever) { run(waits_for_its_partner); }
+Test(mapping, a_half_written_unit_waits_for_its_partner_but_not_for_ever) { run(waits_for_its_partner); } /* 2.5, 2.8 */
 
 static void kept_is_bounded(void)
 {
@@ -443,7 +443,7 @@ static void kept_is_bounded(void)
 	cr_assert_leq(in_hand(0, 128 * UNIT), 4 * UNIT);
 }
 
-Test(mapping, kept_units_are_bounded_in_number) { run_with(kept_is_bounded, &(struct cache_config){ .kept_bytes_max = 4 * UNIT }); }
+Test(mapping, kept_units_are_bounded_in_number) { run_with(kept_is_bounded, &(struct cache_config){ .kept_bytes_max = 4 * UNIT }); } /* 2.8 */
 
 static void foreign_change(void)
 {
@@ -462,7 +462,7 @@ static void foreign_change(void)
 	cr_assert_geq(counter_value("cache.foreign_changes"), 1);
 }
 
-Test(mapping, kept_bytes_are_not_trusted_after_a_foreign_change) { run(foreign_change); }
+Test(mapping, kept_bytes_are_not_trusted_after_a_foreign_change) { run(foreign_change); } /* 2.8 */
 
 static void stale_look(void)
 {
@@ -479,7 +479,7 @@ static void stale_look(void)
 	expect_disk(2 * UNIT + 60, 40, 9);
 }
 
-Test(mapping, attributes_from_before_our_own_change_are_no_news) { run(stale_look); }
+Test(mapping, attributes_from_before_our_own_change_are_no_news) { run(stale_look); } /* 2.8 */
 
 static void alignment_grows(void)
 {
@@ -497,7 +497,7 @@ static void alignment_grows(void)
 	expect_disk(100, 5 * UNIT, 1);
 }
 
-Test(mapping, a_grown_alignment_ends_direct_io) { run(alignment_grows); }
+Test(mapping, a_grown_alignment_ends_direct_io) { run(alignment_grows); } /* 1.1 */
 
 /* ---- 1.6, 1b.6: overwriting ---- */
 
@@ -525,7 +525,7 @@ static void overwrite_in_flight(void)
 	cr_assert_eq(sim_stats().reads, 0);
 }
 
-Test(mapping, an_overwrite_of_memory_in_flight_goes_to_new_memory) { run(overwrite_in_flight); }
+Test(mapping, an_overwrite_of_memory_in_flight_goes_to_new_memory) { run(overwrite_in_flight); } /* 1b.6 */
 
 static void middle_over_kept(void)
 {
@@ -537,7 +537,7 @@ static void middle_over_kept(void)
 	expect_disk(0, 4 * UNIT, 5);
 }
 
-Test(mapping, a_middle_replaces_resident_units) { run(middle_over_kept); }
+Test(mapping, a_middle_replaces_resident_units) { run(middle_over_kept); } /* 1.6 */
 
 /* ---- 1.12: times ---- */
 
@@ -562,7 +562,7 @@ static void times(void)
 	cr_assert(t[2].tv_sec == t[3].tv_sec && t[2].tv_nsec == t[3].tv_nsec, "the server's own flush moved ctime");
 }
 
-Test(mapping, times_move_with_the_write_and_not_with_the_flush) { run(times); }
+Test(mapping, times_move_with_the_write_and_not_with_the_flush) { run(times); } /* 1.12 */
 
 /* After a sync the disk's own times are shown, and no later flush or close moves them. */
 static void times_after_sync(void)
@@ -586,7 +586,7 @@ static void times_after_sync(void)
 	}
 }
 
-Test(mapping, after_a_sync_the_disks_times_are_shown) { run(times_after_sync); }
+Test(mapping, after_a_sync_the_disks_times_are_shown) { run(times_after_sync); } /* 1.12 */
 
 /* ---- 1.13, 5.9: truncate ---- */
 
@@ -619,7 +619,7 @@ static void failed_run(void)
 	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), 0);   /* its writer has heard; nobody else relied on it */
 }
 
-Test(mapping, an_io_error_is_reported_once_and_changes_the_verifier) { run(failed_run); }
+Test(mapping, an_io_error_is_reported_once_and_changes_the_verifier) { run(failed_run); } /* 1.10, 1b.8 */
 
 /* What a failed WRITE would have made of the file is not seen: neither its size nor zeros up to there. */
 static void failed_growth(void)
@@ -641,7 +641,7 @@ static void failed_growth(void)
 	cr_assert_eq(sim_size(1), UNIT + 200);
 }
 
-Test(mapping, a_failed_write_leaves_the_size_as_it_was) { run(failed_growth); }
+Test(mapping, a_failed_write_leaves_the_size_as_it_was) { run(failed_growth); } /* 1.13 */
 
 /* The disk stays full for a minute. A stable WRITE that is staged when that is over, and waits for another's fill, is not answered as if it were there. */
 static void given_up(void)
@@ -732,7 +732,7 @@ static void part_of_a_run(void)
 	fault_disarm_all();
 }
 
-Test(mapping, a_run_that_fails_half_way_fails_only_the_writes_it_cuts) { run(part_of_a_run); }
+Test(mapping, a_run_that_fails_half_way_fails_only_the_writes_it_cuts) { run(part_of_a_run); } /* 1b.8 */
 
 static void no_memory(void)
 {
@@ -746,7 +746,7 @@ static void no_memory(void)
 	fault_disarm_all();
 }
 
-Test(mapping, no_memory_for_an_edge_becomes_write_through) { run(no_memory); }
+Test(mapping, no_memory_for_an_edge_becomes_write_through) { run(no_memory); } /* 2.9 */
 
 /* ---- 5.10, 1b.5: bounds ---- */
 
@@ -762,7 +762,7 @@ static void dirty_bound(void)
 	expect_disk(0, 16 * 8 * UNIT, 1);
 }
 
-Test(mapping, beyond_the_dirty_bound_writes_wait) { run_with(dirty_bound, &(struct cache_config){ .dirty_bytes_max = 16 * UNIT }); }
+Test(mapping, beyond_the_dirty_bound_writes_wait) { run_with(dirty_bound, &(struct cache_config){ .dirty_bytes_max = 16 * UNIT }); } /* 1b.5 */
 
 static void no_fibers(void)
 {
