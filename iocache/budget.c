@@ -30,6 +30,8 @@ static _Atomic unsigned dirty_waiters;
 static struct leaf_lock room_lock = LEAF_LOCK_INIT;
 static struct fiber_cond room;
 
+COUNTER_DEFINE(dirty_now, "cache.dirty_bytes");
+COUNTER_DEFINE(kept_now, "cache.kept_bytes");
 COUNTER_DEFINE(dirty_waits, "cache.dirty_waits");
 COUNTER_DEFINE(edges_aged, "cache.edges.aged");
 COUNTER_DEFINE(edges_forced, "cache.edges.forced");
@@ -80,6 +82,7 @@ noyield_fn void cache_del_mapping(struct mapping *m)
 noyield_fn void cache_dirty_add(int64_t bytes)
 {
 	atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_relaxed);
+	counter_add(&dirty_now, bytes);
 	if (bytes >= 0 || !atomic_load_explicit(&dirty_waiters, memory_order_relaxed))
 		return;
 	leaf_lock(&room_lock);
@@ -107,15 +110,18 @@ fiber_fn void cache_dirty_wait(void)
 
 noyield_fn bool cache_kept_add(int64_t bytes)
 {
-	if ((uint64_t)atomic_fetch_add(&kept_bytes, bytes) + (uint64_t)bytes <= cache_limits.kept_bytes_max)
-		return true;
-	atomic_fetch_sub(&kept_bytes, bytes);
-	return false;
+	if ((uint64_t)atomic_fetch_add(&kept_bytes, bytes) + (uint64_t)bytes > cache_limits.kept_bytes_max) {
+		atomic_fetch_sub(&kept_bytes, bytes);
+		return false;
+	}
+	counter_add(&kept_now, bytes);
+	return true;
 }
 
 noyield_fn void cache_kept_sub(int64_t bytes)
 {
 	atomic_fetch_sub(&kept_bytes, bytes);
+	counter_add(&kept_now, -bytes);
 }
 
 static bool is_older(uint64_t since_ns, uint64_t now_ns, uint64_t ms)

@@ -42,6 +42,7 @@ static const struct setting settings[] = {
 	{ "limits", "connection_bytes", SETTING_BYTES, LIMIT(connection_bytes_max), 1048576, UINT64_C(1) << 40 },
 	{ "limits", "reactor_calls", SETTING_NUMBER, LIMIT(reactor_calls_max), 16, 65536 },
 	{ "limits", "memory", SETTING_BYTES, LIMIT(memory_bytes_max), 16 * 1048576, UINT64_C(1) << 44 },
+	{ "limits", "cache", SETTING_BYTES, LIMIT(cache_bytes_max), 3 * 1048576, UINT64_C(1) << 43 },
 	{ "limits", "io_bytes", SETTING_BYTES, LIMIT(io_bytes_max), 8192, 1048576 },
 	{ "limits", "open_files", SETTING_NUMBER, LIMIT(open_files_max), 16, 1000000 },
 	{ "limits", "idle_timeout_s", SETTING_NUMBER, LIMIT(idle_timeout_s), 1, 86400 },

@@ -24,6 +24,8 @@ struct server_limits {
 	uint64_t memory_bytes_max;        /* 256 MiB of payload and cache memory in all; sockets are not read meanwhile. At half of it in
 	                                   * flight, connections that have calls in flight are not read.
 	                                   * While memory is short record_timeout is 5 seconds */
+	uint64_t cache_bytes_max;         /* of files, in all: two thirds of it not yet written (WRITEs wait then), one third half-written units that are kept for their
+	                                   * partner (the oldest go). 0: three eighths of memory; half of memory at most */
 	uint64_t io_bytes_max;            /* 1 MiB: rtmax and wtmax; longer records close their connection, longer READs are cut */
 	uint64_t open_files_max;          /* 16384, up to 3 descriptors and 1 KiB each, and its inode; least recently used ones are closed */
 	uint64_t idle_timeout_s;          /* 360; idle connections are closed */

@@ -226,13 +226,26 @@ static int state_dir_init(void)
 /* What open files may take; the rest is for connections and others. */
 static unsigned file_descriptors_max;
 
+/* What the cache may hold, out of the memory of all. */
+static struct cache_config cache_config(void)
+{
+	uint64_t memory = config.limits.memory_bytes_max, bytes = config.limits.cache_bytes_max;
+	if (bytes == 0)
+		bytes = memory / 8 * 3;
+	if (bytes > memory / 2) {
+		bytes = memory / 2;
+		log_write(LOG_LEVEL_NOTICE, "the cache has %llu MiB, half of memory: the rest is for what is received and sent", (unsigned long long)(bytes >> 20));
+	}
+	return (struct cache_config){ .dirty_bytes_max = bytes / 3 * 2, .kept_bytes_max = bytes / 3 };
+}
+
 static int layers_init(void)
 {
 	struct reactor_config rc = {
 		.reactors = (unsigned)config.reactors, .fibers = (unsigned)config.fibers, .pool_threads = (unsigned)config.pool_threads,
 		.linger_us = (unsigned)config.linger_us,
 	};
-	struct cache_config cc = { .dirty_bytes_max = config.limits.memory_bytes_max / 4 };
+	struct cache_config cc = cache_config();
 	int err;
 	if ((err = state_dir_init()) != 0)
 		return err;

@@ -34,6 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/e2e/counters.h"
 #include "tests/e2e/fixture.h"
 
 enum { PROCESSES = 8, CONNS = 2, FILES = 2, FILE_MAX = 2 << 20, IO_MAX = 256 << 10, ROUNDS = 6, BATCHES = 5, BATCH_MAX = 5, STATX_DIOALIGN_BIT = 0x2000 };
@@ -638,18 +639,9 @@ static void run_seed(uint64_t seed)
 		 tap_failures() ? ": FAILED" : "");
 }
 
-static long long counter_of(const char *name)
+static long long counter(const char *name)
 {
-	FILE *f = fopen(counters_file, "r");
-	char line[256], word[128];
-	long long value, found = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%127s %lld", word, &value) == 2 && !strcmp(word, name))
-			found = value;
-	if (f)
-		fclose(f);
-	return found;
+	return counter_of(counters_file, name);
 }
 
 /* That the seed went the way that this alignment stands for; a clone may have raised it above the unit. */
@@ -657,19 +649,19 @@ static void check_path_taken(void)
 {
 	long unit = opt.align > 4096 ? opt.align : 4096;
 	bool stays = opt.align > 0 && align_of(files[0].path) <= unit && align_of(files[1].path) <= unit;
-	long long direct = counter_of("write.direct"), buffered = counter_of("write.buffered");
+	long long direct = counter("write.direct"), buffered = counter("write.buffered");
 
 	tap_note("%s: WRITEs direct %lld, buffered %lld; fallbacks %lld; runs %lld, tails %lld; edges claimed %lld, completed %lld; fills %lld; copied %lld", opt.name,
-		 direct, buffered, counter_of("mode.fallback"), counter_of("write.runs"), counter_of("write.tails"), counter_of("cache.edges.claimed"),
-		 counter_of("cache.edges.completed"), counter_of("cache.fills.read"), counter_of("cache.middles.copied"));
+		 direct, buffered, counter("mode.fallback"), counter("write.runs"), counter("write.tails"), counter("cache.edges.claimed"),
+		 counter("cache.edges.completed"), counter("cache.fills.read"), counter("cache.middles.copied"));
 	if (opt.modes)
 		CHECK(direct > 0 && buffered > 0);
 	else if (opt.align == 0)
-		CHECK(direct == 0 && buffered > 0 && counter_of("mode.fallback") > 0);
+		CHECK(direct == 0 && buffered > 0 && counter("mode.fallback") > 0);
 	else
 		CHECK(direct > 0);
 	if (stays && !opt.modes)
-		CHECK(buffered == 0 && counter_of("mode.fallback") == 0);
+		CHECK(buffered == 0 && counter("mode.fallback") == 0);
 }
 
 /* After the last COMMIT nothing may hang on the process. */

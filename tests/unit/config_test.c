@@ -57,7 +57,7 @@ Test(config, defaults)
 Test(config, file)
 {
 	cr_assert_eq(read_text("# comment\n[server]\nport = 20490 ; inline\nbind = 127.0.0.1\nbind = ::1\nstate_dir = /s\nlog_level = debug\nreactors = 3\n"
-			       "[limits]\nmemory = 64m\nio_bytes = 256K\nidle_timeout_s = 10\n[exports]\nfile = /etc/exports\nexport = /a b(ro)\n"),
+			       "[limits]\nmemory = 64m\ncache = 8m\nio_bytes = 256K\nidle_timeout_s = 10\n[exports]\nfile = /etc/exports\nexport = /a b(ro)\n"),
 		     0, "%s", err);
 	cr_assert_eq(config.port, 20490);
 	cr_assert_eq(config.binds, 2);
@@ -66,6 +66,7 @@ Test(config, file)
 	cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
 	cr_assert_eq(config.reactors, 3);
 	cr_assert_eq(config.limits.memory_bytes_max, 64 << 20);
+	cr_assert_eq(config.limits.cache_bytes_max, 8 << 20);
 	cr_assert_eq(config.limits.io_bytes_max, 256 << 10);
 	cr_assert_eq(config.export_count, 2);
 	cr_assert_eq(config.exports[0].kind, CONFIG_EXPORT_FILE);
@@ -91,6 +92,7 @@ Test(config, file_errors)
 	expect_error("[server]\nport = 1K\n", 2, "not a number");
 	expect_error("[server]\nport = 99999999999999999999999\n", 2, "not a number");
 	expect_error("[limits]\nmemory = 1m\n", 2, "not within 16M...16384G");
+	expect_error("[limits]\ncache = 1m\n", 2, "not within 3M");
 	expect_error("[limits]\nio_bytes = 3\n", 2, "not within 8K...1M");
 	expect_error("[limits]\nmemory = 64Q\n", 2, "K, M and G");
 	expect_error("[limits]\nmemory = 99999999999G\n", 2, "not a number");
