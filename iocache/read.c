@@ -62,11 +62,23 @@ noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t e
 	return -E2BIG;
 }
 
+/*
+ * Where a direct read of [start, end) has to stop: at the block that the file ends in on the disk. Beyond are zeros, and on XFS perhaps space set aside by a
+ * buffered write of the tail and not allocated yet: a direct read that meets that fails with EIO.
+ */
+static uint64_t direct_end(struct mapping *m, uint64_t start, uint64_t end)
+{
+	leaf_lock(&m->lock);
+	uint64_t file_end = align_up(m->disk_size, m->config.block);
+	leaf_unlock(&m->lock);
+	return max_u64(start, min_u64(end, file_end));
+}
+
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end)
 {
 	int fd = direct ? m->config.direct_fd : m->config.buffered_fd;
 	uint32_t align = direct ? m->config.block : 1;
-	size_t done = 0, len = end - start;
+	size_t done = 0, len = (direct ? direct_end(m, start, end) : end) - start;
 
 	/* A direct read that is not whole blocks has met the end of file; going on from there would be misaligned. */
 	while (done < len && done % align == 0) {
@@ -79,6 +91,6 @@ fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint
 			break;
 		done += (size_t)n;
 	}
-	memset((uint8_t *)mem + done, 0, len - done);
+	memset((uint8_t *)mem + done, 0, end - start - done);
 	return 0;
 }

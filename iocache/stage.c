@@ -273,6 +273,8 @@ fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, c
 	leaf_lock(&m->lock);
 	m->unsynced = UNSYNCED_DATA;
 	m->unsynced_unstable |= p->unstable;
+	if (written) /* not left to mapping_disk_end(), which waits until nothing else is under way */
+		m->disk_size = max_u64(m->disk_size, w->start + written);
 	w->seq = ++m->stage_seq;
 	mapping_attr_locked(m, &w->before);
 	mapping_touch_locked(m, written ? w->start + written : 0);

@@ -24,7 +24,7 @@
 enum { READY_TIMEOUT_S = 60, STOP_TIMEOUT_S = 60, ARGS_MAX = 64, DAEMONS_MAX = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;	/* ready_line is set, or standard error has ended */
+static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;	/* ready_line is set, reloads has changed, or standard error has ended */
 
 /* What text() gave out: kept, and kept in reach of the leak checker. */
 static struct text {
@@ -141,11 +141,18 @@ static int free_port(void)
 
 static void see_line(struct daemon *d, const char *line)
 {
+	bool is_ready = strstr(line, "ready on"), failed = strstr(line, "the exports stay as they were");
+
 	fprintf(stderr, "# daemon: %s", line);
-	if (!strstr(line, "ready on"))
+	if (!is_ready && !failed && !strstr(line, "exports read again"))
 		return;
 	pthread_mutex_lock(&lock);
-	snprintf(d->ready_line, sizeof(d->ready_line), "%s", line);
+	if (is_ready) {
+		snprintf(d->ready_line, sizeof(d->ready_line), "%s", line);
+	} else {
+		d->reloads++;
+		d->reload_failed = failed;
+	}
 	pthread_cond_broadcast(&ready);
 	pthread_mutex_unlock(&lock);
 }
@@ -254,6 +261,25 @@ int daemon_stop(struct daemon *d)
 		kill(d->pid, SIGKILL);
 	close(p.fd);
 	return reap(d);
+}
+
+int daemon_reload(struct daemon *d)
+{
+	struct timespec until;
+	unsigned before;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += READY_TIMEOUT_S;
+	pthread_mutex_lock(&lock);
+	before = d->reloads;
+	kill(d->pid, SIGHUP);
+	while (!r && d->reloads == before && d->err_fd >= 0)
+		r = -pthread_cond_timedwait(&ready, &lock, &until);
+	if (!r)
+		r = d->reloads == before ? -ECHILD : d->reload_failed ? -EINVAL : 0;
+	pthread_mutex_unlock(&lock);
+	return r;
 }
 
 void daemon_kill(struct daemon *d)

@@ -25,12 +25,16 @@ struct daemon {
 	int err_fd;
 	pthread_t err_thread;
 	char ready_line[1024];
+	unsigned reloads;	/* what it said about them so far */
+	bool reload_failed;	/* the last one */
 };
 
 /* Start it and wait for its ready line. 0 or -errno (-ETIMEDOUT, -ECHILD: it ended before it was ready). */
 int daemon_start(struct daemon *d);
 /* SIGTERM, then wait. Returns the wait status; SIGKILL follows after a minute. */
 int daemon_stop(struct daemon *d);
+/* SIGHUP, then wait until it has read the exports again. 0, -EINVAL if it stays with the old ones, -ETIMEDOUT, -ECHILD. */
+int daemon_reload(struct daemon *d);
 /* SIGKILL, then wait. */
 void daemon_kill(struct daemon *d);
 /* Start it with arguments of the caller's and wait for its end: wait status; its output, cut to size, in out. */
