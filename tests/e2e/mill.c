@@ -37,7 +37,7 @@
 #include "tests/e2e/counters.h"
 #include "tests/e2e/fixture.h"
 
-enum { PROCESSES = 8, CONNS = 2, FILES = 2, FILE_MAX = 2 << 20, IO_MAX = 256 << 10, ROUNDS = 6, BATCHES = 5, BATCH_MAX = 5, STATX_DIOALIGN_BIT = 0x2000 };
+enum { PROCESSES = 8, CONNS = 2, FILES = 2, FILE_MAX = 2 << 20, IO_MAX = 256 << 10, ROUNDS = 6, BATCHES = 5, BATCH_MAX = 5, STREAM = 16, STREAM_BYTES = 32 << 10, STATX_DIOALIGN_BIT = 0x2000 };
 enum { NOT_CHECKED = -1 };
 
 enum kind { WRITE, READ, COMMIT, SETATTR };
@@ -95,6 +95,7 @@ struct miller {
 	uint32_t record;
 	uint64_t next_pattern;
 	uint64_t size_min[FILES], end_max[FILES];	/* the file is at least so long; WRITEs end here at the latest */
+	uint64_t next_read[FILES];	/* where its stream of READs goes on */
 	struct plan plan;
 	struct client conn[CONNS];
 	struct call batch[BATCH_MAX];
@@ -202,10 +203,26 @@ static bool draw_write(struct miller *w, struct call *call)
 	return true;
 }
 
+/* A stream, which a server may read ahead of, from end to end. */
+static void draw_next_read(struct miller *w, struct call *call)
+{
+	uint64_t *next = &w->next_read[call->file];
+
+	if (*next >= w->size_min[call->file])
+		*next = 0;
+	call->offset = *next;
+	call->count = 16384 << draw(w, 3);
+	*next += call->count;
+}
+
 static bool draw_read(struct miller *w, struct call *call)
 {
 	uint64_t start, stop;
 
+	if (draw(w, 3) == 0) {
+		draw_next_read(w, call);
+		return true;
+	}
 	if (draw(w, 2) || !draw_record(w, FILE_MAX, &start, &stop)) {
 		call->offset = draw(w, FILE_MAX);
 		call->count = 1 + (uint32_t)draw(w, IO_MAX);
@@ -465,6 +482,8 @@ static void look_around(struct miller *w, int round)
 		check_size(c, i);
 	for (i = 0; i < 4; i++)
 		check_range(c, (int)draw(w, FILES), draw(w, FILE_MAX), 1 + (uint32_t)draw(w, IO_MAX));
+	for (i = 0; i < STREAM && draw(w, 4); i++)
+		check_range(c, file, (uint64_t)i * STREAM_BYTES, STREAM_BYTES);
 	if (round % PROCESSES != w->index)
 		return;
 	CHECK_EQ(nfs3_commit(c, &files[file].fh, 0, 0), NFS3_OK);
