@@ -1,0 +1,405 @@
+/*
+ * tests/unit/write_path_writeback_test.c - the way to the disk (WRITE_PATH, section 5): what a run takes, who waits for what, classes of errors, truncate, bounds.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "iocache/mapping_impl.h"
+#include "tests/unit/write_path_harness.h"
+
+static const struct rig_config plain = { 0 };
+
+static int64_t runs_since, bytes_since;
+
+static void mark_runs(void)
+{
+	runs_since = counter_value("write.runs");
+	bytes_since = counter_value("write.run_bytes");
+}
+
+static int64_t runs(void) { return counter_value("write.runs") - runs_since; }
+static int64_t run_bytes(void) { return counter_value("write.run_bytes") - bytes_since; }
+
+/* WRITEs of one unit each, staged without a pause: nothing leaves between them. */
+static void write_units(unsigned first, unsigned n)
+{
+	for (unsigned i = first; i < first + n; i++)
+		cr_assert_eq(rig_write((uint64_t)i * rig_unit, rig_unit, (uint8_t)(1 + i % 200), VFS_UNSTABLE), 0);
+}
+
+static void expect_units(unsigned first, unsigned n)
+{
+	for (unsigned i = first; i < first + n; i++)
+		rig_expect_disk((uint64_t)i * rig_unit, rig_unit, (uint8_t)(1 + i % 200));
+}
+
+/* ---- what a run takes ---- */
+
+static void make_file(unsigned units)
+{
+	for (unsigned i = 0; i < units; i += 64)
+		cr_assert_eq(rig_write((uint64_t)i * rig_unit, (units - i < 64 ? units - i : 64) * rig_unit, 9, VFS_FILE_SYNC), 0);
+	mark_runs();
+}
+
+static void bytes_per_run(void)
+{
+	make_file(32);
+	write_units(0, 16);
+	rig_settle();
+	cr_assert_eq(runs(), 4);
+	cr_assert_eq(run_bytes(), 16 * rig_unit);                                    /* each unit once */
+	expect_units(0, 16);
+	cr_assert_eq(rig_write(100, 10 * rig_unit, 3, VFS_FILE_SYNC), 0);            /* a middle larger than a run goes all the same */
+	rig_expect_disk(100, 10 * rig_unit, 3);
+}
+
+Test(write_path_writeback, a_run_has_a_limit_of_bytes) { rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 4 * 4096 } }, bytes_per_run); } /* 5.1 */
+
+/* More pieces than one vectored write can have. */
+static void pieces_per_run(void)
+{
+	write_units(0, 1500);
+	rig_settle();
+	cr_assert_eq(runs(), 2);
+	cr_assert_eq(run_bytes(), 1500 * rig_unit);
+	expect_units(0, 1500);
+}
+
+Test(write_path_writeback, a_run_has_a_limit_of_pieces) { rig_run(&plain, pieces_per_run); } /* 5.1 */
+
+/* A hole, a unit that is clean, one that is half-written, and the end of file end a run. */
+static void where_runs_end(void)
+{
+	make_file(32);
+	write_units(0, 3);
+	write_units(4, 2);
+	cr_assert_eq(rig_write(6 * rig_unit, 100, 1, VFS_UNSTABLE), 0);
+	write_units(7, 2);
+	rig_settle();
+	cr_assert_eq(runs(), 3 + 1);                                                 /* the half-written one after its wait */
+	cr_assert_eq(run_bytes(), 8 * rig_unit);
+	expect_units(0, 3);
+	rig_expect_disk(3 * rig_unit, rig_unit, 9);
+	expect_units(4, 2);
+	rig_expect_disk(6 * rig_unit, 100, 1);
+	rig_expect_disk(6 * rig_unit + 100, rig_unit - 100, 9);
+	mark_runs();
+	write_units(30, 2);
+	cr_assert_eq(rig_write(32 * rig_unit, 100, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(run_bytes(), 2 * rig_unit);
+	cr_assert_eq(sim_size(1), 32 * (uint64_t)rig_unit + 100);
+}
+
+Test(write_path_writeback, a_run_ends_at_what_cannot_go) { rig_run(&plain, where_runs_end); } /* 5.1 */
+
+/* A unit that is on its way is not taken again by another run, but the new bytes in its place are. */
+static void under_way(void)
+{
+	make_file(8);
+	write_units(0, 8);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(rig_write(3 * rig_unit, rig_unit, 77, VFS_UNSTABLE), 0);
+	rig_settle();
+	cr_assert_eq(runs(), 2);
+	cr_assert_eq(run_bytes(), 9 * rig_unit);
+	rig_expect_disk(3 * rig_unit, rig_unit, 77);
+	cr_assert_eq(rig_in_hand(0, 8 * rig_unit), 0);
+}
+
+Test(write_path_writeback, what_is_under_way_is_not_taken_again) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, under_way); } /* 5.1, 1b.6 */
+
+/* ---- who waits for what ---- */
+
+static int commit_error, truncate_error;
+static bool commit_done, truncate_done;
+
+static void committer(void *arg)
+{
+	commit_error = rig_commit(0, 0, NULL);
+	commit_done = true;
+}
+
+static void truncater(void *arg)
+{
+	truncate_error = vfs_truncate(rig_file, 0);
+	truncate_done = true;
+}
+
+static void wait_both(void)
+{
+	while (!commit_done || !truncate_done)
+		fiber_sleep_ns(10000);
+	cr_assert_eq(commit_error, 0);
+	cr_assert_eq(truncate_error, 0);
+	cr_assert_eq(sim_size(1), 0);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(rig_lost, 0);
+}
+
+/* What COMMIT was to write has gone by the time that the flusher comes to it, or goes while it writes: that is no error, and COMMIT ends. */
+static void gone(void)
+{
+	write_units(0, 32);
+	cr_assert_eq(fiber_spawn(truncater, NULL, "truncate"), 0);
+	cr_assert_eq(fiber_spawn(committer, NULL, "commit"), 0);
+	wait_both();
+}
+
+static void gone_under_way(void)
+{
+	make_file(64);
+	write_units(0, 64);
+	cr_assert_eq(fiber_spawn(committer, NULL, "commit"), 0);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(fiber_spawn(truncater, NULL, "truncate"), 0);
+	wait_both();
+}
+
+static void discarded(void)
+{
+	write_units(0, 32);
+	cr_assert_eq(fiber_spawn(committer, NULL, "commit"), 0);
+	mapping_discard(rig_mapping);
+	truncate_done = true;
+	while (!commit_done)
+		fiber_sleep_ns(10000);
+	cr_assert_eq(commit_error, 0);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+}
+
+Test(write_path_writeback, what_has_gone_before_its_turn_is_no_error) { rig_run(&plain, gone); }                                     /* 5.3 */
+Test(write_path_writeback, what_goes_while_it_is_written_is_no_error) { rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 4 * 4096 } }, gone_under_way); } /* 5.3, 5.9 */
+Test(write_path_writeback, what_is_discarded_is_no_error) { rig_run(&plain, discarded); }                                            /* 5.3 */
+
+static unsigned fast_writes;
+static bool fast_stop;
+
+static void fast_writer(void *arg)
+{
+	unsigned n = (unsigned)(uintptr_t)arg;
+
+	for (unsigned i = 0; !fast_stop; i++, fast_writes++) {
+		cr_assert_eq(rig_write((uint64_t)(i * 8 + n) % 4096 * rig_unit + 10, rig_unit, 5, VFS_UNSTABLE), 0);
+		fiber_sleep_ns(2000);
+	}
+}
+
+/* Writers that never pause do not keep a COMMIT: it waits for what was there when it began. */
+static void fast_writers(void)
+{
+	for (uintptr_t i = 0; i < 4; i++)
+		cr_assert_eq(fiber_spawn(fast_writer, (void *)i, "writer"), 0);
+	fiber_sleep_ns(1000000);
+	for (unsigned i = 0; i < 10; i++) {
+		uint64_t begun = clock_mono_ns();
+
+		cr_assert_eq(rig_commit(0, 0, NULL), 0);
+		cr_assert_lt(clock_mono_ns() - begun, 30000000, "COMMIT %u took %llu us", i, (unsigned long long)(clock_mono_ns() - begun) / 1000);
+	}
+	fast_stop = true;
+	cr_assert_gt(fast_writes, 100);
+	fiber_sleep_ns(1000000);
+}
+
+Test(write_path_writeback, a_fast_writer_does_not_keep_a_commit) { rig_run(&plain, fast_writers); } /* 5.4 */
+
+/* ---- partly known units ---- */
+
+/* A local process has written into the block with the end of file in it; the server adds its bytes and leaves theirs. */
+static void shared_tail(void)
+{
+	uint8_t theirs[50];
+
+	memset(theirs, 7, sizeof(theirs));
+	cr_assert_eq(rig_write(0, 100, 1, VFS_FILE_SYNC), 0);
+	fiber_sleep_ns(10000000);
+	cr_assert_eq(rig_write(200, 100, 2, VFS_UNSTABLE), 0);
+	sim_poke(1, theirs, sizeof(theirs), 20);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	rig_expect_disk(0, 20, 1);
+	rig_expect_disk(20, 50, 7);
+	rig_expect_disk(70, 30, 1);
+	rig_expect_disk(100, 100, 0);
+	rig_expect_disk(200, 100, 2);
+	cr_assert_eq(sim_size(1), 300);
+}
+
+Test(write_path_writeback, a_tail_is_written_by_its_dirty_bytes_only) { rig_run(&plain, shared_tail); } /* 5.7, 1.14 */
+
+/* Gaps are zeros past the end of the file on disk, and the device's bytes before it, in one unit. */
+static void two_kinds_of_gaps(void)
+{
+	cr_assert_eq(rig_write(0, 1000, 1, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_write(500, 100, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_write(2000, rig_unit, 3, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	rig_expect_disk(0, 500, 1);
+	rig_expect_disk(500, 100, 2);
+	rig_expect_disk(600, 400, 1);
+	rig_expect_disk(1000, 1000, 0);
+	rig_expect_disk(2000, rig_unit, 3);
+	cr_assert_eq(sim_size(1), 2000 + rig_unit);
+}
+
+Test(write_path_writeback, gaps_are_zeros_only_past_the_old_end) { rig_run(&plain, two_kinds_of_gaps); } /* 5.7 */
+
+/* ---- errors ---- */
+
+static int error_now;
+
+static void keeps(void)
+{
+	uint64_t verf = vfs_verifier();
+
+	fault_arm(FAULT_IO_WRITEV, error_now, 0, 1);
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), -error_now, "error %d", error_now);
+	rig_expect_read(0, 2 * rig_unit, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0, "error %d", error_now);
+	rig_expect_disk(0, 2 * rig_unit, 1);
+	cr_assert_eq(vfs_verifier(), verf, "error %d", error_now);
+	fault_arm(FAULT_IO_WRITEV, error_now, 0, 1);
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 2, VFS_FILE_SYNC), -error_now, "error %d", error_now);
+	cr_assert_eq(rig_in_hand(0, 2 * rig_unit), 0, "error %d", error_now);        /* nobody was told that it is there */
+	cr_assert_eq(rig_commit(0, 0, NULL), 0, "error %d", error_now);
+}
+
+static void drops(void)
+{
+	uint64_t verf = vfs_verifier();
+
+	fault_arm(FAULT_IO_WRITEV, error_now, 0, 1);
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), -error_now, "error %d", error_now);
+	cr_assert_eq(rig_in_hand(0, 2 * rig_unit), 0, "error %d", error_now);
+	cr_assert_neq(vfs_verifier(), verf, "error %d", error_now);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0, "error %d", error_now);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);                         /* and it was not tried again */
+}
+
+/* One run for each error, in a process of its own. */
+static void for_each(const int *error, unsigned n, void (*test)(void))
+{
+	for (unsigned i = 0; i < n; i++) {
+		pid_t pid = fork();
+		int status;
+
+		error_now = error[i];
+		if (!pid) {
+			rig_run(&plain, test);
+			_exit(0);
+		}
+		cr_assert(waitpid(pid, &status, 0) == pid && status == 0, "error %d: status 0x%x", error_now, (unsigned)status);
+	}
+}
+
+Test(write_path_writeback, errors_that_keep_the_data) /* 5.8 */
+{
+	static const int error[] = { EAGAIN, EINTR, ENOMEM, EACCES, EPERM, ENOKEY, EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED, ENETRESET, ENOSPC, EDQUOT, EBADMSG, ETIMEDOUT };
+
+	for_each(error, ARRAY_SIZE(error), keeps);
+}
+
+Test(write_path_writeback, errors_that_lose_the_data) /* 5.8 */
+{
+	static const int error[] = { EIO, EROFS, EFBIG, ENOENT, ENXIO, ENOMEDIUM, EREMOTEIO };
+
+	for_each(error, ARRAY_SIZE(error), drops);
+}
+
+/* A sync that failed is not made up for by the next one: who waited is told, the verifier changes, and nothing pretends to be written again. */
+static void failed_sync(void)
+{
+	uint64_t verf = vfs_verifier(), again;
+
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 1, VFS_UNSTABLE), 0);
+	fault_arm(FAULT_IO_FSYNC, EIO, 0, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+	mark_runs();
+	cr_assert_eq(rig_commit(0, 0, &again), 0);
+	cr_assert_neq(again, verf);
+	cr_assert_eq(runs(), 0);
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 1, VFS_FILE_SYNC), 0);               /* the client sends it again */
+	sim_power_cut();
+}
+
+static void sent_again(void) { rig_expect_disk(0, 8192, 1); }
+
+Test(write_path_writeback, a_failed_sync_is_not_tried_again_in_silence) { rig_run_cut(&plain, failed_sync, sent_again); } /* 5.8 */
+
+/* COMMIT writes everything that it can, and reports the error that came first. */
+static void first_error(void)
+{
+	make_file(64);
+	for (unsigned i = 0; i < 4; i++)
+		write_units(10 * i, 2);
+	fault_arm(FAULT_IO_WRITEV, EIO, 1, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+	cr_assert_eq(runs(), 4);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	expect_units(0, 2);
+	expect_units(20, 2);
+	expect_units(30, 2);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+}
+
+Test(write_path_writeback, a_commit_goes_on_after_an_error) { rig_run(&plain, first_error); } /* 5.6 */
+
+/* ---- truncate ---- */
+
+/* A truncate meets runs on their way: it ends after them, and nothing of theirs is there past the cut, also when the file grows again. */
+static void cut_under_way(void)
+{
+	cr_assert_eq(rig_write(100, 30 * rig_unit, 1, VFS_UNSTABLE), 0);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(rig_write(100, 40 * rig_unit, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(vfs_truncate(rig_file, 3 * rig_unit + 50), 0);
+	cr_assert_eq(sim_size(1), 3 * (uint64_t)rig_unit + 50);
+	rig_settle();
+	cr_assert_eq(sim_size(1), 3 * (uint64_t)rig_unit + 50);
+	cr_assert_eq(vfs_truncate(rig_file, 50 * rig_unit), 0);
+	rig_expect_disk(100, 3 * rig_unit - 50, 2);
+	rig_expect_disk(3 * rig_unit + 50, 46 * rig_unit, 0);
+	rig_expect_read(3 * rig_unit + 50, 46 * rig_unit, 0);
+}
+
+Test(write_path_writeback, a_truncate_waits_for_what_is_under_way) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, cut_under_way); } /* 5.9 */
+
+/* The unit that is cut has bytes past the cut in hand, dirty or kept: none of them comes back when the file grows again by truncate or by a WRITE. */
+static void stale_tail(enum vfs_stable stable, bool by_write)
+{
+	const uint64_t cut = rig_unit + 1000, end = 3 * rig_unit;
+
+	cr_assert_eq(rig_write(0, 2 * rig_unit, 1, stable), 0);
+	cr_assert_eq(rig_write(rig_unit + 500, 2000, 2, stable), 0);
+	cr_assert_eq(vfs_truncate(rig_file, cut), 0);
+	if (by_write)
+		cr_assert_eq(rig_write(end - 10, 10, 3, stable), 0);
+	else
+		cr_assert_eq(vfs_truncate(rig_file, end - 10), 0);
+	rig_expect_read(rig_unit, 500, 1);
+	rig_expect_read(rig_unit + 500, 500, 2);
+	rig_expect_read(cut, (uint32_t)(end - 10 - cut), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	rig_expect_disk(rig_unit + 500, 500, 2);
+	rig_expect_disk(cut, end - 10 - cut, 0);
+}
+
+static void stale_tail_unstable(void) { stale_tail(VFS_UNSTABLE, false); }
+static void stale_tail_kept(void) { stale_tail(VFS_FILE_SYNC, false); }
+static void stale_tail_written(void) { stale_tail(VFS_UNSTABLE, true); }
+static void stale_tail_kept_written(void) { stale_tail(VFS_FILE_SYNC, true); }
+
+Test(write_path_writeback, no_stale_tail_of_dirty_bytes) { rig_run(&plain, stale_tail_unstable); }               /* 4.6, 5.9 */
+Test(write_path_writeback, no_stale_tail_of_kept_bytes) { rig_run(&plain, stale_tail_kept); }                    /* 4.6, 5.9 */
+Test(write_path_writeback, no_stale_tail_under_a_later_write) { rig_run(&plain, stale_tail_written); }           /* 4.6, 5.9 */
+Test(write_path_writeback, no_stale_tail_of_kept_bytes_under_a_later_write) { rig_run(&plain, stale_tail_kept_written); } /* 4.6, 5.9 */
+Test(write_path_writeback, no_stale_tail_in_large_blocks) { rig_run(&(struct rig_config){ .block = 65536 }, stale_tail_kept_written); } /* 4.6, 5.9 */
