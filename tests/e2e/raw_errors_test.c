@@ -520,7 +520,7 @@ static const struct tap_test tests[] = {
 	{ "rofs", test_rofs },
 	{ "xdev", test_xdev },
 	{ "fbig", test_fbig },
-	{ "nospc", test_nospc },
+	{ "nospc", test_nospc }, /* 5.8 */
 	{ "dquot", test_dquot },
 	{ "dquot_names", test_dquot_names },
 	{ "dquot_group", test_dquot_group },

@@ -46,8 +46,8 @@ enum { CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1 };
 
 enum kind { PLAIN, FAULT, CRASH, KINDS };
 static const char *const kind_name[] = {
-	"plain", /* 1.5, 1.6, 1b.1, 1b.6 */
-	"fault", /* 1.7, 1b.8, 2.9 */
+	"plain", /* 1.5, 1.6, 1b.1, 1b.6, 3.7, 5.7 */
+	"fault", /* 1.7, 1b.8, 2.9, 5.8 */
 	"crash", /* 1.8, 1.13, 1b.4 */
 };
 

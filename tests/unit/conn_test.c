@@ -543,7 +543,7 @@ Test(conn, fibers_run_out)
 }
 
 /* The bound on the calls of a reactor: connections take turns. */
-Test(conn, reactor_bound)
+Test(conn, reactor_bound) /* 5.10 */
 {
 	enum { CONNS = 4, CALLS = 100 };
 	int fd[CONNS];
@@ -747,7 +747,7 @@ Test(conn, stress)
 }
 
 /* Announced payloads that never come hold all the memory; when their clients go, the one that waited is served. */
-Test(conn, memory_runs_out)
+Test(conn, memory_runs_out) /* 5.10 */
 {
 	enum { HOGS = 40 };
 	int hog[HOGS];

@@ -180,7 +180,7 @@ static void unstable_never_syncs(void)
 	cr_assert_eq(in_hand(0, 3 * UNIT), 0);
 }
 
-Test(mapping, unstable_is_written_at_once_and_never_synced) { run(unstable_never_syncs); } /* 1.8, 1b.3, 1b.5 */
+Test(mapping, unstable_is_written_at_once_and_never_synced) { run(unstable_never_syncs); } /* 1.8, 1b.3, 1b.5, 3.4 */
 
 static void stable_alone(void)
 {
@@ -193,7 +193,7 @@ static void stable_alone(void)
 	cr_assert_eq(counter_value("cache.kicks"), 1);
 }
 
-Test(mapping, a_stable_write_on_an_idle_file_is_one_write_and_one_sync) { run(stable_alone); } /* 1.8, 1.9, 1b.4 */
+Test(mapping, a_stable_write_on_an_idle_file_is_one_write_and_one_sync) { run(stable_alone); } /* 1.8, 1.9, 1b.4, 3.4 */
 
 static void commit_of_nothing(void)
 {
@@ -407,7 +407,7 @@ static void fill_keeps_newer_bytes(void)
 	expect_disk(3050, UNIT - 3050, 9);
 }
 
-Test(mapping, a_fill_gives_only_the_missing_bytes) { run(fill_keeps_newer_bytes); } /* 2.5 */
+Test(mapping, a_fill_gives_only_the_missing_bytes) { run(fill_keeps_newer_bytes); } /* 2.5, 5.7 */
 
 static void past_the_end_is_zeros(void)
 {
@@ -602,7 +602,7 @@ static void truncate_dirty(void)
 	cr_assert_leq(sim_stats().write_bytes, 5 * UNIT);    /* what lies past the cut was not written */
 }
 
-Test(mapping, dirty_data_past_a_truncate_is_never_written) { run(truncate_dirty); }
+Test(mapping, dirty_data_past_a_truncate_is_never_written) { run(truncate_dirty); } /* 5.9 */
 
 /* ---- 1.10, 1b.8, 5.8: failures ---- */
 
@@ -619,7 +619,7 @@ static void failed_run(void)
 	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), 0);   /* its writer has heard; nobody else relied on it */
 }
 
-Test(mapping, an_io_error_is_reported_once_and_changes_the_verifier) { run(failed_run); } /* 1.10, 1b.8 */
+Test(mapping, an_io_error_is_reported_once_and_changes_the_verifier) { run(failed_run); } /* 1.10, 1b.8, 5.8 */
 
 /* What a failed WRITE would have made of the file is not seen: neither its size nor zeros up to there. */
 static void failed_growth(void)
@@ -661,7 +661,7 @@ static void given_up(void)
 	cr_assert_eq(mapping_size(m), 4 * UNIT);
 }
 
-Test(mapping, what_is_given_up_is_told_to_those_who_wait) { run(given_up); }
+Test(mapping, what_is_given_up_is_told_to_those_who_wait) { run(given_up); } /* 5.8 */
 
 static void failed_sync(void)
 {
@@ -674,7 +674,7 @@ static void failed_sync(void)
 	cr_assert_eq(lost, 2);
 }
 
-Test(mapping, a_failed_sync_fails_the_commit_and_changes_the_verifier) { run(failed_sync); }
+Test(mapping, a_failed_sync_fails_the_commit_and_changes_the_verifier) { run(failed_sync); } /* 5.8 */
 
 static void no_space(void)
 {
@@ -692,7 +692,7 @@ static void no_space(void)
 	fault_disarm_all();
 }
 
-Test(mapping, no_space_keeps_acknowledged_data_and_fails_the_rest) { run(no_space); }
+Test(mapping, no_space_keeps_acknowledged_data_and_fails_the_rest) { run(no_space); } /* 5.8 */
 
 static void refused_sizes(void)
 {
@@ -717,7 +717,7 @@ static void refused_sizes(void)
 	cr_assert_eq(lost, 0);
 }
 
-Test(mapping, a_refused_write_or_truncate_leaves_the_size_that_was_acknowledged) { run(refused_sizes); }
+Test(mapping, a_refused_write_or_truncate_leaves_the_size_that_was_acknowledged) { run(refused_sizes); } /* 5.8 */
 
 static void part_of_a_run(void)
 {
@@ -762,7 +762,7 @@ static void dirty_bound(void)
 	expect_disk(0, 16 * 8 * UNIT, 1);
 }
 
-Test(mapping, beyond_the_dirty_bound_writes_wait) { run_with(dirty_bound, &(struct cache_config){ .dirty_bytes_max = 16 * UNIT }); } /* 1b.5 */
+Test(mapping, beyond_the_dirty_bound_writes_wait) { run_with(dirty_bound, &(struct cache_config){ .dirty_bytes_max = 16 * UNIT }); } /* 1b.5, 5.10 */
 
 static void no_fibers(void)
 {
