@@ -24,7 +24,7 @@ static uint32_t bytes_below(const struct folio *f, uint64_t size)
 
 noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f)
 {
-	return !f->adopted && !byteset_covers(&f->valid, 0, bytes_below(f, m->size));
+	return !f->adopted && !f->large && !byteset_covers(&f->valid, 0, bytes_below(f, m->size));
 }
 
 /* Past the end of the file on disk nobody has written: zeros. */

@@ -128,13 +128,25 @@ static void run_main(void *arg)
 	run_write(arg);
 }
 
-/* Write all whole units staged up to target below `limit`. True: there were any. */
-static bool write_runs(struct mapping *m, uint64_t target, uint64_t limit)
+/* One run, beside others where the file does not grow. */
+static void write_run(struct mapping *m, struct run *r)
+{
+	if (r->growing) {
+		run_wait(m, 2); /* itself counts */
+		run_write(r);
+	} else if (fiber_spawn(run_main, r, "run")) {
+		run_write(r);
+	}
+}
+
+/* Write all whole units staged up to target below `limit`, in ascending order. *leaves: a folio can only go on when its run has ended. True: there were any. */
+static bool write_pass(struct mapping *m, uint64_t target, uint64_t limit, bool *leaves)
 {
 	uint64_t cursor = 0;
 	bool any = false;
 	struct run *r;
 
+	*leaves = false;
 	for (;;) {
 		run_wait(m, cache_limits.runs_in_flight_max);
 		leaf_lock(&m->lock);
@@ -143,14 +155,20 @@ static bool write_runs(struct mapping *m, uint64_t target, uint64_t limit)
 		if (!r)
 			break;
 		any = true;
-		if (r->growing) {
-			run_wait(m, 2); /* itself counts */
-			run_write(r);
-		} else if (fiber_spawn(run_main, r, "run")) {
-			run_write(r);
-		}
+		*leaves |= r->leaves;
+		write_run(m, r);
 	}
 	run_wait(m, 1);
+	return any;
+}
+
+static bool write_runs(struct mapping *m, uint64_t target, uint64_t limit)
+{
+	bool any = false, leaves;
+
+	do {
+		any |= write_pass(m, target, limit, &leaves);
+	} while (leaves);
 	return any;
 }
 
@@ -174,7 +192,7 @@ static uint64_t first_hole_locked(struct mapping *m)
 	for (struct folio *f = mapping_first_locked(m, known); f; f = mapping_next_locked(f)) {
 		if (f->start > known)
 			return f->start;
-		if (f->adopted || !byteset_gap(&f->valid, (uint32_t)(known - min_u64(known, f->start)), f->len, &gap)) {
+		if (f->adopted || f->large || !byteset_gap(&f->valid, (uint32_t)(known - min_u64(known, f->start)), f->len, &gap)) {
 			known = max_u64(known, folio_end(f));
 			continue;
 		}

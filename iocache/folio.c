@@ -36,6 +36,35 @@ noyield_fn struct folio *folio_alloc_owned(uint64_t start, uint32_t unit)
 	return f;
 }
 
+noyield_fn struct folio *folio_alloc_large(uint64_t start, uint32_t len)
+{
+	struct folio *f = folio_alloc_owned(start, len);
+
+	if (f)
+		f->large = true;
+	return f;
+}
+
+noyield_fn int folio_attach(struct folio *f, uint32_t block)
+{
+	ASSERT(f->large);
+	if (f->blocks)
+		return 0;
+	f->blocks = blocks_alloc(block, f->len / block, true, f->dirty_seq != 0);
+	if (!f->blocks)
+		return -ENOMEM;
+	if (f->run)
+		bits_set(f->blocks->flight, 0, f->blocks->count);
+	return 0;
+}
+
+noyield_fn bool folio_is_whole(const struct folio *f)
+{
+	if (f->large)
+		return !f->blocks || bits_all(f->blocks->uptodate, 0, f->blocks->count);
+	return f->adopted || byteset_covers(&f->valid, 0, f->len);
+}
+
 noyield_fn struct folio *folio_alloc_adopted(uint64_t start, uint32_t len, struct buf *b, uint8_t *data)
 {
 	struct folio *f = folio_alloc(start, len);
@@ -54,17 +83,13 @@ noyield_fn void folio_free(struct folio *f)
 	if (f->buf)
 		buf_put(f->buf);
 	counter_add(&folios, -1);
+	free(f->blocks);
 	free(f);
-}
-
-noyield_fn bool folio_is_dirty(const struct folio *f)
-{
-	return f->dirty_seq != 0;
 }
 
 noyield_fn bool folio_is_complete(const struct folio *f, uint32_t unit)
 {
-	return f->adopted || byteset_covers(&f->written, 0, unit);
+	return f->adopted || f->large || byteset_covers(&f->written, 0, unit);
 }
 
 noyield_fn bool folio_is_private(const struct folio *f)

@@ -5,7 +5,9 @@ libiocache_a_SOURCES = \
 	iocache/byteset.c iocache/byteset.h \
 	iocache/fill.c \
 	iocache/flusher.c \
+	iocache/blocks.c iocache/blocks.h \
 	iocache/folio.c iocache/folio.h \
+	iocache/large.c \
 	iocache/mapping.c iocache/mapping.h iocache/mapping_impl.h \
 	iocache/read.c \
 	iocache/run.c \

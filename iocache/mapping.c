@@ -179,6 +179,17 @@ static bool keep_room(struct mapping *m, uint32_t bytes)
 	return true;
 }
 
+noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f)
+{
+	if (!keep_room(m, f->len))
+		return false;
+	f->is_kept = true;
+	f->kept_since_ns = clock_mono_ns();
+	TAILQ_INSERT_TAIL(&m->kept, f, kept);
+	m->kept_bytes += f->len;
+	return true;
+}
+
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)
 {
 	ASSERT(is_accounted(f));
@@ -186,15 +197,11 @@ noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)
 	f->run = f->dirty_seq = 0;
 	f->unstable = false;
 	f->dirty.count = 0;
-	if (f->mark || !keep_room(m, f->len)) {
+	if (f->mark || !mapping_keep_locked(m, f)) {
 		mapping_remove_locked(m, f);
 		counter_add(&edges_dropped, 1);
 		return;
 	}
-	f->is_kept = true;
-	f->kept_since_ns = clock_mono_ns();
-	TAILQ_INSERT_TAIL(&m->kept, f, kept);
-	m->kept_bytes += f->len;
 	counter_add(&edges_kept, 1);
 }
 
@@ -206,6 +213,20 @@ noyield_fn void mapping_drop_kept_locked(struct mapping *m)
 		mapping_remove_locked(m, f);
 }
 
+static void check_blocks(const struct mapping *m, const struct folio *f)
+{
+	const struct blocks *b = f->blocks;
+
+	ASSERT(!f->large || (f->start / LARGE_BYTES == (folio_end(f) - 1) / LARGE_BYTES || f->len == m->unit));
+	if (!b)
+		return;
+	ASSERT(f->large && b->count * b->bytes == f->len);
+	ASSERT((f->dirty_seq != 0) == bits_any(b->dirty, b->count));
+	ASSERT((f->run != 0) == bits_any(b->flight, b->count));
+	for (int i = 0; i < BLOCKS_WORDS; i++)
+		ASSERT(!((b->dirty[i] | b->flight[i]) & ~b->uptodate[i]) && !(b->dirty[i] & b->flight[i]));
+}
+
 noyield_fn void mapping_check_locked(struct mapping *m)
 {
 	uint64_t dirty = 0, kept = 0, end = 0;
@@ -214,8 +235,9 @@ noyield_fn void mapping_check_locked(struct mapping *m)
 	RB_FOREACH(f, folio_tree, &m->folios) {
 		ASSERT(f->start >= end);
 		end = folio_end(f);
-		ASSERT(f->adopted || f->len == m->unit);
+		ASSERT(f->adopted || f->large || f->len == m->unit);
 		ASSERT(f->is_kept == !is_accounted(f));
+		check_blocks(m, f);
 		ASSERT(!f->adopted || !f->is_kept);
 		ASSERT(f->dirty_seq <= m->stage_seq);
 		dirty += is_accounted(f) ? f->len : 0;
@@ -328,6 +350,19 @@ noyield_fn void mapping_disk_end(struct mapping *m)
 	leaf_unlock(&m->lock);
 }
 
+/* Where what f has dirty or under way ends. */
+static uint32_t dirty_part_end(const struct folio *f)
+{
+	const struct blocks *b = f->blocks;
+	uint32_t n = b ? b->count : 0;
+
+	if (!f->adopted && !f->large)
+		return byteset_hull(&f->dirty).end;
+	while (n && !bits_all(b->dirty, n - 1, n) && !bits_all(b->flight, n - 1, n))
+		n--;
+	return b ? n * b->bytes : f->len;
+}
+
 /* Where the bytes that the device lacks end. */
 static uint64_t dirty_end(struct mapping *m)
 {
@@ -337,7 +372,7 @@ static uint64_t dirty_end(struct mapping *m)
 	RB_FOREACH_REVERSE(f, folio_tree, &m->folios) {
 		if (!is_accounted(f))
 			continue;
-		end = f->adopted ? folio_end(f) : f->start + byteset_hull(&f->dirty).end;
+		end = f->start + dirty_part_end(f);
 		break;
 	}
 	return end;

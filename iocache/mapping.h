@@ -103,6 +103,7 @@ struct mapping_payload {
 	uint32_t len;
 	bool unstable;            /* it will be acknowledged before it is written; otherwise mapping_write_wait() follows */
 	enum mapping_sync_how how; /* ... and waits for this */
+	bool copy;                /* the middle is copied into large folios of the cache's own (`dontcache` mode), not adopted */
 	bool keep_edges;          /* edges that it completes are not marked: they stay, clean, as long as there is room and time */
 };
 

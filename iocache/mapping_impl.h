@@ -86,6 +86,8 @@ noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f);
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
 /* f's bytes are on the device: it goes if it is marked, and is kept for its partner otherwise. */
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
+/* f, in the index and clean, stays as long as there is room and time. False: there is no room, f is as it was. */
+noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f);
 /* Drop clean units: all of them. */
 noyield_fn void mapping_drop_kept_locked(struct mapping *m);
 /* Abort unless the index is consistent. */
@@ -120,6 +122,24 @@ noyield_fn uint64_t mapping_punch_locked(struct mapping *m, uint64_t start, uint
 /* The owned, private folio of the unit at `start`, made from what is there, or claimed. NULL: no memory. */
 noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t start);
 
+/* large.c. Where a folio is not named, it is the large one over `start`. */
+/* [start, end) lies in a large folio that is larger. */
+noyield_fn bool large_covers_locked(struct mapping *m, uint64_t start, uint64_t end);
+/* Its memory and its state may be changed: 0 or -ENOMEM. */
+noyield_fn int large_prepare_locked(struct mapping *m, uint64_t start);
+/* Whole blocks into a prepared one. */
+noyield_fn void large_write_locked(struct mapping *m, uint64_t start, uint64_t end, const uint8_t *from, uint64_t seq, bool unstable);
+/* The first stretch of dirty blocks of f at or after `at` and wholly below the end of file. f has a state. */
+noyield_fn bool large_stretch_locked(const struct mapping *m, const struct folio *f, uint64_t at, uint64_t *from, uint64_t *to);
+/* Blocks are under way. */
+noyield_fn void large_take_locked(struct folio *f, uint64_t from, uint64_t to);
+/* What was under way is lost: it is not up to date any more. True: f has dirty blocks still. */
+noyield_fn bool large_forget_flight_locked(struct folio *f);
+/* Make `at` a boundary, if it lies in a large folio. 0, or -ENOMEM and nothing changed. */
+noyield_fn int large_split_locked(struct mapping *m, uint64_t at);
+/* The file ends inside f now: zeros from there on, and no dirty blocks past it. f may go. 0 or -ENOMEM. */
+noyield_fn int large_cut_locked(struct mapping *m, struct folio *f, uint64_t size);
+
 /* fill.c: give the owned unit at `start` its missing bytes below the end of file: zeros past disk_size, the device's otherwise. 0 or -errno. */
 fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);
 /* Can be written as it is: every byte below the end of file is known. */
@@ -134,6 +154,7 @@ struct run {
 	uint64_t seq;                     /* bytes of later stages are not in it */
 	unsigned count;
 	bool growing;                     /* ends past disk_size */
+	bool leaves;                      /* a large folio in it has more dirty blocks: for another run, after this one */
 	struct iovec *iov;
 	struct buf **hold;
 };

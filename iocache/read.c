@@ -36,10 +36,26 @@ static bool add_piece(struct collector *c, const struct folio *f, uint64_t a, ui
 	return true;
 }
 
+static bool add_blocks(struct collector *c, const struct folio *f)
+{
+	const struct blocks *b = f->blocks;
+	uint32_t from = 0, to;
+
+	while ((from = bits_next(b->uptodate, from, b->count, true)) < b->count) {
+		to = bits_next(b->uptodate, from, b->count, false);
+		if (!add_piece(c, f, f->start + (uint64_t)from * b->bytes, f->start + (uint64_t)to * b->bytes))
+			return false;
+		from = to;
+	}
+	return true;
+}
+
 static bool add_folio(struct collector *c, const struct folio *f)
 {
-	if (f->adopted)
+	if (f->adopted || (f->large && !f->blocks))
 		return add_piece(c, f, f->start, folio_end(f));
+	if (f->large)
+		return add_blocks(c, f);
 	for (uint32_t i = 0; i < f->valid.count; i++)
 		if (!add_piece(c, f, f->start + f->valid.range[i].start, f->start + f->valid.range[i].end))
 			return false;

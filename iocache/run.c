@@ -10,6 +10,7 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #include "runtime/buf.h"
@@ -18,6 +19,10 @@
 #include "runtime/log.h"
 
 enum { RUN_IOV_MAX = IOV_MAX };
+
+struct part {
+	uint64_t start, end;
+};
 
 COUNTER_DEFINE(runs, "write.runs");
 COUNTER_DEFINE(run_bytes, "write.run_bytes");
@@ -40,33 +45,46 @@ fiber_fn void run_wait(struct mapping *m, unsigned below)
 	leaf_unlock(&m->lock);
 }
 
-noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target)
+/* The part of f at or after `at` that can go now: all of it, or of a large folio with a state its first dirty stretch. */
+static bool part_to_take(const struct mapping *m, const struct folio *f, uint64_t at, uint64_t target, struct part *part)
 {
-	return f->dirty_seq && f->dirty_seq <= target && !f->run && folio_end(f) <= m->size && !fill_is_needed_locked(m, f);
+	if (!f->dirty_seq || f->dirty_seq > target || f->run)
+		return false;
+	if (f->large && f->blocks)
+		return large_stretch_locked(m, f, at, &part->start, &part->end);
+	*part = (struct part){ f->start, folio_end(f) };
+	return folio_end(f) <= m->size && !fill_is_needed_locked(m, f);
 }
 
-static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint64_t target)
+noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target)
+{
+	struct part part;
+
+	return part_to_take(m, f, 0, target, &part) && part.start == f->start;
+}
+
+static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint64_t target, struct part *part)
 {
 	struct folio *f = mapping_first_locked(m, cursor);
 
-	while (f && !run_can_take_locked(m, f, target))
+	while (f && !part_to_take(m, f, cursor, target, part))
 		f = mapping_next_locked(f);
 	return f;
 }
 
-/* How many folios from `first` on are contiguous and can go together. */
-static unsigned count_stretch(struct mapping *m, struct folio *first, uint64_t target, uint64_t limit)
+/* How many folios from `first` on, of which `part` can go, are contiguous and can go together. */
+static unsigned count_stretch(struct mapping *m, struct folio *first, struct part part, uint64_t target, uint64_t limit)
 {
-	uint64_t end = first->start;
+	uint64_t start = part.start, end;
+	struct folio *f = first;
 	unsigned n = 0;
 
-	for (struct folio *f = first; f && n < RUN_IOV_MAX; f = mapping_next_locked(f), n++) {
-		if (f->start != end || f->start >= limit || !run_can_take_locked(m, f, target))
-			break;
-		if (n && folio_end(f) - first->start > cache_limits.run_bytes_max)
-			break;
-		end = folio_end(f);
-	}
+	do {
+		end = part.end;
+		n++;
+		f = end == folio_end(f) ? mapping_next_locked(f) : NULL;
+	} while (f && n < RUN_IOV_MAX && f->start < limit && part_to_take(m, f, 0, target, &part) && part.start == end &&
+		 part.end - start <= cache_limits.run_bytes_max);
 	return n;
 }
 
@@ -81,21 +99,32 @@ static struct run *run_alloc(struct mapping *m, unsigned count)
 	return r;
 }
 
+static void take(struct run *r, unsigned i, struct folio *f, const struct part *part)
+{
+	r->iov[i] = (struct iovec){ .iov_base = f->data + (part->start - f->start), .iov_len = part->end - part->start };
+	r->hold[i] = buf_get(f->buf);
+	r->end = part->end;
+	f->run = r->id;
+	if (f->large && f->blocks)
+		large_take_locked(f, part->start, part->end);
+	else
+		f->dirty_seq = 0;
+}
+
 noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit)
 {
-	struct folio *f = first_that_can_go(m, *cursor, target);
+	struct part part;
+	struct folio *f = first_that_can_go(m, *cursor, target, &part);
 	struct run *r;
 
 	if (!f || f->start >= limit)
 		return NULL;
-	r = run_alloc(m, count_stretch(m, f, target, limit));
-	r->start = r->end = f->start;
+	r = run_alloc(m, count_stretch(m, f, part, target, limit));
+	r->start = part.start;
 	for (unsigned i = 0; i < r->count; i++, f = mapping_next_locked(f)) {
-		r->iov[i] = (struct iovec){ .iov_base = f->data, .iov_len = f->len };
-		r->hold[i] = buf_get(f->buf);
-		r->end += f->len;
-		f->run = r->id;
-		f->dirty_seq = 0;
+		part_to_take(m, f, i ? 0 : r->start, target, &part);
+		take(r, i, f, &part);
+		r->leaves |= f->dirty_seq != 0;
 	}
 	r->growing = r->end > m->disk_size;
 	*cursor = r->end;
@@ -106,12 +135,25 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, u
 /* The folio's run has ended without it. */
 static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 {
-	if (!keep || !f->unstable) {
+	if (keep && f->unstable) {
+		if (f->large && f->blocks)
+			bits_move(f->blocks->dirty, f->blocks->flight);
+		f->run = 0;
+		f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
+	} else if (!f->large || !f->blocks || !large_forget_flight_locked(f)) {
 		mapping_remove_locked(m, f);
-		return;
 	}
-	f->run = 0;
-	f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
+}
+
+/* All of the folio that the run carried is on the device. */
+static void folio_written(struct mapping *m, struct folio *f)
+{
+	if (f->large && f->blocks)
+		memset(f->blocks->flight, 0, sizeof f->blocks->flight);
+	if (f->dirty_seq) /* other blocks of it are yet to go */
+		f->run = 0;
+	else
+		mapping_clean_locked(m, f);
 }
 
 static bool any_unstable(struct mapping *m, uint64_t id, uint64_t start, uint64_t end)
@@ -144,7 +186,7 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 		if (f->run != r->id)
 			continue;
 		if (min_u64(folio_end(f), end) <= done)
-			mapping_clean_locked(m, f);
+			folio_written(m, f);
 		else
 			folio_failed(m, f, keep);
 	}
@@ -171,20 +213,43 @@ fiber_fn void run_write(struct run *r)
 	run_ended(m);
 }
 
-/* The dirty tail unit, marked as under way by r; its dirty ranges, cut at the end of file, in *dirty. NULL: none. */
+/* The dirty bytes below the end of file in the unit (of a large folio: the block) that it lies in, from `start` on. */
+static void tail_bytes(const struct mapping *m, const struct folio *f, uint64_t start, struct byteset *dirty)
+{
+	if (!f->large) {
+		*dirty = f->dirty;
+		byteset_clip(dirty, (uint32_t)(m->size - start));
+	} else {
+		byteset_set(dirty, 0, (uint32_t)(m->size - start));
+	}
+}
+
+static bool tail_is_dirty(const struct folio *f, uint64_t start, uint64_t target)
+{
+	uint32_t i;
+
+	if (f->run || !f->dirty_seq || f->dirty_seq > target)
+		return false;
+	ASSERT(!f->adopted && (!f->large || f->blocks)); /* a cut has given it a state */
+	i = f->large ? (uint32_t)(start - f->start) / f->blocks->bytes : 0;
+	return !f->large || bits_all(f->blocks->dirty, i, i + 1);
+}
+
+/* The folio with the dirty tail, marked as under way by r; its dirty ranges from r->start on, cut at the end of file, in *dirty. NULL: none. */
 static struct folio *take_tail_locked(struct mapping *m, uint64_t target, struct run *r, struct byteset *dirty)
 {
-	uint64_t start = align_down(m->size, m->unit);
-	struct folio *f = m->size % m->unit ? mapping_find_locked(m, start) : NULL;
+	struct folio *f = m->size % m->unit ? mapping_find_locked(m, align_down(m->size, m->unit)) : NULL;
+	uint64_t start = align_down(m->size, f && f->large ? m->config.block : m->unit);
 
-	if (!f || f->run || !f->dirty_seq || f->dirty_seq > target)
+	if (!f || !tail_is_dirty(f, start, target))
 		return NULL;
-	ASSERT(!f->adopted);
-	*dirty = f->dirty;
-	byteset_clip(dirty, (uint32_t)(m->size - start));
+	tail_bytes(m, f, start, dirty);
 	*r = (struct run){ .mapping = m, .id = ++m->next_run, .seq = m->stage_seq, .start = start, .end = start + byteset_hull(dirty).end };
 	f->run = r->id;
-	f->dirty_seq = 0;
+	if (f->large)
+		large_take_locked(f, start, r->end);
+	else
+		f->dirty_seq = 0;
 	return f;
 }
 
@@ -213,7 +278,7 @@ fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
 	leaf_lock(&m->lock);
 	struct folio *f = take_tail_locked(m, target, &r, &dirty);
 	struct buf *hold = f ? buf_get(f->buf) : NULL;
-	uint8_t *data = f ? f->data : NULL;
+	uint8_t *data = f ? f->data + (r.start - f->start) : NULL;
 	/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
 	error = f && r.end > m->disk_size ? m->growth_error : 0;
 	leaf_unlock(&m->lock);

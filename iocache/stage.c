@@ -18,6 +18,7 @@ COUNTER_DEFINE(edges_claimed, "cache.edges.claimed");
 COUNTER_DEFINE(edges_completed, "cache.edges.completed");
 COUNTER_DEFINE(middles_adopted, "cache.middles.adopted");
 COUNTER_DEFINE(middles_copied, "cache.middles.copied");
+COUNTER_DEFINE(middles_owned, "cache.middles.owned");
 COUNTER_DEFINE(write_through, "cache.write_through");
 
 /* Give away the part of adopted folio f before `start` and after `end`; f's record becomes the left part, or the right one if there is no left. */
@@ -62,9 +63,15 @@ static struct folio *right_part(struct mapping *m, uint64_t end, int *error)
 noyield_fn uint64_t mapping_punch_locked(struct mapping *m, uint64_t start, uint64_t end, bool *unstable, int *error)
 {
 	uint64_t oldest = 0;
-	struct folio *right = right_part(m, end, error), *f, *next;
+	struct folio *right, *f, *next;
 
 	*unstable = false;
+	*error = large_split_locked(m, start);
+	if (!*error)
+		*error = large_split_locked(m, end);
+	if (*error)
+		return 0;
+	right = right_part(m, end, error);
 	if (*error)
 		return 0;
 	for (f = mapping_first_locked(m, start); f && f->start < end; f = next) {
@@ -78,22 +85,44 @@ noyield_fn uint64_t mapping_punch_locked(struct mapping *m, uint64_t start, uint
 	return oldest;
 }
 
+/* What a large folio knows of the unit: its bits become ranges. What only came from the disk was not written by anybody. */
+static void ranges_of_blocks(const struct folio *f, struct folio *n, uint32_t unit)
+{
+	uint32_t block = f->blocks->bytes, first = (uint32_t)(n->start - f->start) / block;
+
+	for (uint32_t i = 0; i < unit / block; i++) {
+		bool dirty = bits_all(f->blocks->dirty, first + i, first + i + 1) || bits_all(f->blocks->flight, first + i, first + i + 1);
+
+		/* A unit has at most eight blocks: four ranges. */
+		if (bits_all(f->blocks->uptodate, first + i, first + i + 1))
+			ASSERT(byteset_add(&n->valid, i * block, (i + 1) * block));
+		if (dirty)
+			ASSERT(byteset_add(&n->dirty, i * block, (i + 1) * block));
+	}
+	n->written = n->dirty;
+}
+
 /* A private copy of the unit at n->start out of f. */
 static void copy_unit(struct mapping *m, const struct folio *f, struct folio *n)
 {
 	memcpy(n->data, f->data + (n->start - f->start), m->unit);
-	if (f->adopted) {
+	if (f->large && f->blocks) {
+		ranges_of_blocks(f, n, m->unit);
+	} else if (f->adopted || f->large) {
 		byteset_set(&n->valid, 0, m->unit);
-		n->written = n->dirty = n->valid;
+		if (f->run || f->dirty_seq)
+			n->written = n->dirty = n->valid;
 	} else {
 		n->valid = f->valid;
 		n->written = f->written;
 		n->dirty = f->dirty;
 	}
+	if (!n->dirty.count)
+		return;
 	n->unstable = f->unstable;
 	n->mark = f->mark;
 	/* Under way: those bytes are owed by the run; the copy is written again by a later round, whole, so it takes a number of its own. */
-	n->dirty_seq = f->run ? ++m->stage_seq : f->dirty_seq;
+	n->dirty_seq = f->dirty_seq ? f->dirty_seq : ++m->stage_seq;
 }
 
 noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t start)
@@ -102,7 +131,7 @@ noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t sta
 	bool unstable;
 	int error;
 
-	if (f && folio_is_private(f))
+	if (f && !f->large && folio_is_private(f))
 		return f;
 	n = folio_alloc_owned(start, m->unit);
 	if (!n)
@@ -145,8 +174,8 @@ static void split_write(uint32_t unit, uint64_t start, uint64_t end, struct spli
 	s->edge[1].end = end;
 }
 
-/* The folio that will be the middle: over the payload's memory, or over a copy where that is not page-congruent. NULL: no memory. */
-static struct folio *make_middle(const struct split *s, const struct mapping_write *w, const struct mapping_payload *p)
+/* The middle as one folio over the payload's memory, or over a copy where that is not page-congruent. NULL: no memory. */
+static struct folio *adopt_middle(const struct split *s, const struct mapping_write *w, const struct mapping_payload *p)
 {
 	uint32_t len = (uint32_t)(s->middle_end - s->middle_start);
 	uint8_t *data = p->data + (s->middle_start - w->start);
@@ -164,6 +193,55 @@ static struct folio *make_middle(const struct split *s, const struct mapping_wri
 	counter_add(&middles_copied, 1);
 	f = folio_alloc_adopted(s->middle_start, len, copy, copy->data);
 	buf_put(copy);
+	return f;
+}
+
+static void free_middle(struct folio_list *middle)
+{
+	struct folio *f;
+
+	while ((f = TAILQ_FIRST(middle))) {
+		TAILQ_REMOVE(middle, f, kept);
+		folio_free(f);
+	}
+}
+
+/* The middle as large folios of our own, each within one multiple of LARGE_BYTES. False: no memory. */
+static bool copy_middle(struct folio_list *middle, const struct split *s, const struct mapping_write *w, const struct mapping_payload *p)
+{
+	uint64_t at = s->middle_start, end;
+	struct folio *f;
+
+	for (; at < s->middle_end; at = end) {
+		end = min_u64(align_down(at, LARGE_BYTES) + LARGE_BYTES, s->middle_end);
+		f = folio_alloc_large(at, (uint32_t)(end - at));
+		if (!f)
+			return false;
+		f->mark = !p->keep_edges;
+		memcpy(f->data, p->data + (at - w->start), end - at);
+		TAILQ_INSERT_TAIL(middle, f, kept);
+	}
+	counter_add(&middles_owned, 1);
+	return true;
+}
+
+/* False: no memory, and *middle is empty. It is empty too if there is nothing between the edges. */
+static bool make_middle(struct folio_list *middle, const struct split *s, const struct mapping_write *w, const struct mapping_payload *p)
+{
+	struct folio *f;
+
+	TAILQ_INIT(middle);
+	if (s->middle_start >= s->middle_end)
+		return true;
+	if (p->copy) {
+		if (copy_middle(middle, s, w, p))
+			return true;
+		free_middle(middle);
+		return false;
+	}
+	f = adopt_middle(s, w, p);
+	if (f)
+		TAILQ_INSERT_TAIL(middle, f, kept);
 	return f;
 }
 
@@ -208,11 +286,29 @@ static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint6
 	}
 }
 
+/* The way is clear: nothing fails. */
+static void put_middle_locked(struct mapping *m, struct folio_list *middle, uint64_t seq, bool unstable)
+{
+	struct folio *f;
+
+	while ((f = TAILQ_FIRST(middle))) {
+		TAILQ_REMOVE(middle, f, kept);
+		mapping_insert_locked(m, f);
+		mapping_dirty_locked(m, f, seq, unstable);
+	}
+}
+
+/* The middle is copied, and lies inside a large folio that can be written: there it goes. */
+static bool is_in_place(struct mapping *m, const struct split *s, const struct mapping_payload *p)
+{
+	return p->copy && s->middle_start < s->middle_end && large_covers_locked(m, s->middle_start, s->middle_end) && !large_prepare_locked(m, s->middle_start);
+}
+
 /* All of a WRITE under one lock. 0; -ENOMEM; or -EAGAIN with *fill: the unit to fill before another try. */
-static int stage_locked(struct mapping *m, struct mapping_write *w, const struct split *s, struct folio *middle, const struct mapping_payload *p, uint64_t *fill)
+static int stage_locked(struct mapping *m, struct mapping_write *w, const struct split *s, struct folio_list *middle, const struct mapping_payload *p, uint64_t *fill)
 {
 	struct folio *edge[2] = { NULL, NULL };
-	bool unstable = false;
+	bool unstable = false, in_place;
 	uint64_t inherited = 0;
 	int error = 0;
 
@@ -221,7 +317,8 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 		if (s->edge[i].start < s->edge[i].end)
 			edge[i] = prepare_edge(m, s->edge[i].start, s->edge[i].end, &error);
 	}
-	if (!error && middle)
+	in_place = !error && is_in_place(m, s, p);
+	if (!error && !in_place && !TAILQ_EMPTY(middle))
 		inherited = mapping_punch_locked(m, s->middle_start, s->middle_end, &unstable, &error);
 	if (error) {
 		drop_if_unaccounted(m, edge[0]);
@@ -229,10 +326,10 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 		return error;
 	}
 	w->seq = ++m->stage_seq;
-	if (middle) {
-		mapping_insert_locked(m, middle);
-		mapping_dirty_locked(m, middle, inherited ? inherited : w->seq, p->unstable || unstable);
-	}
+	if (in_place)
+		large_write_locked(m, s->middle_start, s->middle_end, p->data + (s->middle_start - w->start), w->seq, p->unstable);
+	else
+		put_middle_locked(m, middle, inherited ? inherited : w->seq, p->unstable || unstable);
 	for (int i = 0; i < 2; i++)
 		if (edge[i])
 			write_edge(m, edge[i], s->edge[i].start, s->edge[i].end, p->data + (s->edge[i].start - w->start), w->seq, p);
@@ -288,25 +385,22 @@ fiber_fn int mapping_write_through(struct mapping *m, struct mapping_write *w, c
 fiber_fn int mapping_stage(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p)
 {
 	struct split s;
-	struct folio *middle = NULL;
+	struct folio_list middle;
 	uint64_t fill = 0;
 	int error;
 
 	ASSERT(w->end == w->start + p->len && p->len > 0);
 	split_write(m->unit, w->start, w->end, &s);
-	if (s.middle_start < s.middle_end && !(middle = make_middle(&s, w, p)))
+	if (!make_middle(&middle, &s, w, p))
 		return mapping_write_through(m, w, p);
 	do {
 		leaf_lock(&m->lock);
-		error = stage_locked(m, w, &s, middle, p, &fill);
+		error = stage_locked(m, w, &s, &middle, p, &fill);
 		leaf_unlock(&m->lock);
 		TRACE(TRACE_CACHE, "stage", "%p [%llu, %llu) seq %llu: %d", (void *)m, (unsigned long long)w->start, (unsigned long long)w->end, (unsigned long long)w->seq, error);
 		if (error == -EAGAIN)
 			error = mapping_fill_unit(m, fill) ? -ENOMEM : -EAGAIN;
 	} while (error == -EAGAIN);
-	if (!error)
-		return 0;
-	if (middle)
-		folio_free(middle);
-	return mapping_write_through(m, w, p);
+	free_middle(&middle); /* what did not go in */
+	return error ? mapping_write_through(m, w, p) : 0;
 }

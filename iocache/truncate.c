@@ -18,6 +18,8 @@ static int cut_unit_locked(struct mapping *m, uint64_t size)
 
 	if (!f)
 		return 0;
+	if (f->large)
+		return large_cut_locked(m, f, size);
 	f = mapping_own_unit_locked(m, start);
 	if (!f)
 		return -ENOMEM;
@@ -70,7 +72,7 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	leaf_lock(&m->lock);
 	mapping_drop_kept_locked(m);
 	m->disk_size = error ? m->disk_size : size;
-	m->size = UINT64_MAX; /* as long as what is there makes it: a refused change of size leaves what could not be written yet where it is */
+	m->size = error ? UINT64_MAX : max_u64(m->size, size); /* after a refused change: as long as what is there makes it */
 	mapping_shrink_locked(m);
 	m->unsynced = UNSYNCED_DATA;
 	if (!error)

@@ -30,6 +30,7 @@ static const uint64_t MEMORY_WAIT_NS = 10ull * 1000000000, MEMORY_RETRY_NS = 100
 
 COUNTER_DEFINE(writes, "write.calls");
 COUNTER_DEFINE(writes_direct, "write.direct");
+COUNTER_DEFINE(writes_dontcache, "write.dontcache");
 COUNTER_DEFINE(writes_buffered, "write.buffered");
 COUNTER_DEFINE(mode_fallback, "mode.fallback");
 COUNTER_DEFINE(reads, "read.calls");
@@ -102,31 +103,28 @@ static void wcc_from_now(struct vfs_wcc *wcc, struct vfs_file *file)
 	wcc->post_valid = vfs_getattr(file, &wcc->post) == 0;
 }
 
-static bool mode_is_direct(struct vfs_file *file, enum export_mode mode)
+/* The mode that the file can have. */
+static enum export_mode mode_of(struct vfs_file *file, enum export_mode wish)
 {
-	if (mode == EXPORT_MODE_BUFFERED)
-		return false;
-	if (mapping_can_direct(vfs_file_mapping(file)))
-		return true;
+	if (wish == EXPORT_MODE_BUFFERED || mapping_can_direct(vfs_file_mapping(file)))
+		return wish;
 	counter_add(&mode_fallback, 1);
-	return false;
+	return EXPORT_MODE_BUFFERED;
 }
 
-static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapping_write *w, const struct mapping_payload *payload)
+static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapping_write *w, struct mapping_payload *payload)
 {
 	struct mapping *m = vfs_file_mapping(file);
 	int error = mapping_write_begin(m, w, w->start, payload->len);
+	enum export_mode mode;
 
 	if (error)
 		return error;
 	vfs_file_change_begin(file);
-	if (mode_is_direct(file, call->view->options.write_mode)) {
-		counter_add(&writes_direct, 1);
-		error = mapping_stage(m, w, payload);
-	} else {
-		counter_add(&writes_buffered, 1);
-		error = mapping_write_through(m, w, payload);
-	}
+	mode = mode_of(file, call->view->options.write_mode);
+	counter_add(mode == EXPORT_MODE_DIRECT ? &writes_direct : mode == EXPORT_MODE_DONTCACHE ? &writes_dontcache : &writes_buffered, 1);
+	payload->copy = mode == EXPORT_MODE_DONTCACHE;
+	error = mode == EXPORT_MODE_BUFFERED ? mapping_write_through(m, w, payload) : mapping_stage(m, w, payload);
 	vfs_file_change_end(file);
 	mapping_write_end(m, w);
 	return error;
@@ -291,7 +289,7 @@ static int read_locked(const struct vfs_call *call, struct vfs_file *file, uint6
 	int error = 0;
 
 	if (end > offset)
-		error = read_range(file, mode_is_direct(file, call->view->options.read_mode), offset, end, result);
+		error = read_range(file, mode_of(file, call->view->options.read_mode) != EXPORT_MODE_BUFFERED, offset, end, result);
 	if (error)
 		return error;
 	result->count = (uint32_t)(end - offset);

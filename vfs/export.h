@@ -22,7 +22,7 @@
 struct export_table;
 
 enum export_squash { SQUASH_NONE, SQUASH_ROOT, SQUASH_ALL };
-enum export_mode { EXPORT_MODE_BUFFERED, EXPORT_MODE_DIRECT };
+enum export_mode { EXPORT_MODE_BUFFERED, EXPORT_MODE_DONTCACHE, EXPORT_MODE_DIRECT };
 
 /* Options of one client entry of one export, as exports(5) names them. */
 struct export_options {

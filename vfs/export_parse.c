@@ -215,10 +215,12 @@ static int apply_mode(struct parse *p, struct option_state *s, const struct opti
 		return -EINVAL;
 	if (!strcmp(value, "direct"))
 		*mode = EXPORT_MODE_DIRECT;
+	else if (!strcmp(value, "dontcache"))
+		*mode = EXPORT_MODE_DONTCACHE;
 	else if (!strcmp(value, "buffered"))
 		*mode = EXPORT_MODE_BUFFERED;
 	else
-		return parse_error(p, "'%s=%s': direct or buffered", word->name, value);
+		return parse_error(p, "'%s=%s': direct, dontcache or buffered", word->name, value);
 	return 0;
 }
 
