@@ -75,6 +75,7 @@ static struct world {
 	uint32_t block;                   /* what direct I/O asks for; 0: there is none */
 	uint64_t file_bytes;              /* nobody writes beyond */
 	uint32_t io_bytes_max;
+	unsigned copied;                  /* per cent of the WRITEs in dontcache mode */
 	uint32_t record, clients, ops, truncates;
 	uint64_t next_record, next_id;
 	/* the model */
@@ -231,6 +232,8 @@ static int send_write(uint64_t offset, const uint8_t *data, uint32_t len, enum v
 		buf_wait(len, clock_mono_ns() + 1000000);
 	p = (struct vfs_payload){ .buf = b, .data = b->data + (offset + skew) % PAGE_BYTES, .len = len };
 	memcpy(p.data, data, len);
+	if (!w.buffered)
+		w.view.options.write_mode = chance(w.copied) ? EXPORT_MODE_DONTCACHE : EXPORT_MODE_DIRECT;
 	error = vfs_write(&w.call, &w.file, offset, &p, stable, &r);
 	end_if_cut(error);
 	buf_put(b);
@@ -594,6 +597,7 @@ static void draw_world(void)
 	w.ops = 4 + (uint32_t)sim_random(30);
 	w.truncates = sim_random(2) ? 3 : 0;
 	w.buffered = sim_random(10) == 0;
+	w.copied = (unsigned)(uint32_t[]){ 0, 0, 50, 100 }[sim_random(4)];
 	if (sim_random(4) == 0)
 		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = sim_random(2) ? 16 << 10 : 2 * max_u64(w.block, PAGE_BYTES) };
 	cc.edge_wait_ms = sim_random(2) ? 0 : 50;

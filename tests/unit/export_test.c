@@ -142,8 +142,7 @@ Test(export, errors)
 		{ "/srv *(sec=sis)", "unknown flavour 'sis'" },
 		{ "/srv *(xprtsec=tls)", "TLS is not offered yet" },
 		{ "/srv *(refer=/x@host)", "no referrals" },
-		{ "/srv *(read_mode=fast)", "direct or buffered" },
-		{ "/srv *(write_mode=dontcache)", "direct or buffered" }, /* no such mode yet: refused, not taken for another */
+		{ "/srv *(read_mode=fast)", "direct, dontcache or buffered" },
 		{ "/srv *(misaligned_dontcache=maybe)", "yes or no" },
 		{ "/srv @group(rw)", "netgroups are not supported" },
 		{ "/srv 10.0.0.0/33", "neither an address" },
