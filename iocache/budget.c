@@ -118,6 +118,11 @@ noyield_fn bool cache_kept_add(int64_t bytes)
 	return true;
 }
 
+noyield_fn bool cache_kept_is_tight(void)
+{
+	return (uint64_t)kept_bytes > cache_limits.kept_bytes_max / 2;
+}
+
 noyield_fn void cache_kept_sub(int64_t bytes)
 {
 	atomic_fetch_sub(&kept_bytes, bytes);

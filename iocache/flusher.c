@@ -534,6 +534,8 @@ fiber_fn int mapping_flush(struct mapping *m)
 	leaf_lock(&m->lock);
 	while (m->flusher_running)
 		fiber_cond_wait(&m->flusher_ended, &m->lock, "flusher to end");
+	while (m->readaheads)
+		fiber_cond_wait(&m->filled, &m->lock, "readahead to end");
 	mapping_drop_kept_locked(m);
 	leaf_unlock(&m->lock);
 	return error;

@@ -10,6 +10,7 @@ libiocache_a_SOURCES = \
 	iocache/large.c \
 	iocache/mapping.c iocache/mapping.h iocache/mapping_impl.h \
 	iocache/read.c \
+	iocache/readahead.c \
 	iocache/run.c \
 	iocache/stage.c \
 	iocache/truncate.c

@@ -16,6 +16,7 @@
 
 COUNTER_DEFINE(edges_dropped, "cache.edges.dropped");
 COUNTER_DEFINE(edges_kept, "cache.edges.kept");
+COUNTER_DEFINE(uncached_dirty, "cache.uncached_dirty_bytes");
 COUNTER_DEFINE(foreign_changes, "cache.foreign_changes");
 
 int folio_compare(const struct folio *a, const struct folio *b)
@@ -41,6 +42,7 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	fiber_cond_init(&m->run_ended);
 	fiber_cond_init(&m->flusher_ended);
 	fiber_cond_init(&m->writers_back);
+	fiber_cond_init(&m->filled);
 	m->size = m->disk_size = config->size;
 	m->dio_align = config->block;
 	m->disk_changes = 1;
@@ -70,7 +72,7 @@ void mapping_destroy(struct mapping *m)
 noyield_fn bool mapping_is_idle(struct mapping *m)
 {
 	leaf_lock(&m->lock);
-	bool idle = m->dirty_bytes == 0 && !m->flusher_running && TAILQ_EMPTY(&m->waiters);
+	bool idle = m->dirty_bytes == 0 && !m->flusher_running && !m->readaheads && TAILQ_EMPTY(&m->waiters);
 	leaf_unlock(&m->lock);
 	return idle;
 }
@@ -122,10 +124,20 @@ static bool is_accounted(const struct folio *f)
 	return f->dirty_seq || f->run;
 }
 
-static void account_dirty(struct mapping *m, int64_t bytes)
+static void account_dirty(struct mapping *m, const struct folio *f, int sign)
 {
+	int64_t bytes = (int64_t)f->len * sign;
+
 	m->dirty_bytes += (uint64_t)bytes;
 	cache_dirty_add(bytes);
+	counter_add(&uncached_dirty, f->mark ? bytes : 0);
+}
+
+noyield_fn void mapping_mark_locked(struct folio *f, bool mark)
+{
+	if (is_accounted(f) && f->mark != mark)
+		counter_add(&uncached_dirty, mark ? (int64_t)f->len : -(int64_t)f->len);
+	f->mark = mark;
 }
 
 static void unkeep(struct mapping *m, struct folio *f)
@@ -143,23 +155,31 @@ noyield_fn void mapping_insert_locked(struct mapping *m, struct folio *f)
 	ASSERT(f->start % m->unit == 0 && f->len % m->unit == 0);
 	ASSERT(RB_INSERT(folio_tree, &m->folios, f) == NULL);
 	if (is_accounted(f))
-		account_dirty(m, f->len);
+		account_dirty(m, f, 1);
 }
 
 noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f)
 {
 	unkeep(m, f);
 	if (is_accounted(f))
-		account_dirty(m, -(int64_t)f->len);
+		account_dirty(m, f, -1);
 	RB_REMOVE(folio_tree, &m->folios, f);
 	folio_free(f);
+}
+
+noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint64_t end)
+{
+	ASSERT(is_accounted(f));
+	account_dirty(m, f, -1);
+	f->len = (uint32_t)(end - f->start);
+	account_dirty(m, f, 1);
 }
 
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable)
 {
 	unkeep(m, f);
 	if (!is_accounted(f))
-		account_dirty(m, f->len);
+		account_dirty(m, f, 1);
 	if (!f->dirty_seq || seq < f->dirty_seq)
 		f->dirty_seq = seq;
 	f->unstable |= unstable;
@@ -193,7 +213,7 @@ noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f)
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)
 {
 	ASSERT(is_accounted(f));
-	account_dirty(m, -(int64_t)f->len);
+	account_dirty(m, f, -1);
 	f->run = f->dirty_seq = 0;
 	f->unstable = false;
 	f->dirty.count = 0;

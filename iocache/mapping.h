@@ -149,6 +149,13 @@ fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uin
 noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t end, struct mapping_piece *piece, unsigned max);
 noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold);
 /*
+ * A READ of [start, end) by `client` (any number that is the same for all of its calls) has begun: what follows it is read ahead, if it seems to be one of a
+ * sequence. For files with direct I/O.
+ */
+noyield_fn void mapping_readahead(struct mapping *m, uint64_t client, uint64_t start, uint64_t end);
+/* A READ has its bytes: what was in hand only for it goes. keep: it stays, like what others read (misaligned_dontcache=no). */
+noyield_fn void mapping_prune(struct mapping *m, uint64_t start, uint64_t end, bool keep);
+/*
  * Bytes [start, end) as the device has them (direct: unit-aligned, mem page-aligned), or the page cache; zeros past the end of the file there. 0 or -errno.
  */
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end);

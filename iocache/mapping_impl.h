@@ -20,6 +20,17 @@ TAILQ_HEAD(folio_list, folio);
 
 TAILQ_HEAD(mapping_waiter_list, mapping_waiter);
 
+enum { READ_STREAMS = 8 };
+
+/* One client's sequential way through the file. */
+struct read_stream {
+	uint64_t client;
+	uint64_t next;     /* where its next READ is expected */
+	uint64_t ahead;    /* up to here it has been read ahead */
+	uint32_t window;   /* bytes; 0: the last READ was not sequential */
+	uint64_t used;     /* streams_clock at its last READ; 0: free */
+};
+
 enum mapping_unsynced { SYNCED, UNSYNCED_TIMES, UNSYNCED_DATA };
 
 struct mapping {
@@ -69,6 +80,12 @@ struct mapping {
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
 	struct mapping_waiter_list waiters;
+	struct read_stream streams[READ_STREAMS];
+	uint64_t streams_clock;
+	unsigned readers;                 /* READs under way */
+	uint64_t next_fill;
+	unsigned readaheads;              /* fibers that read ahead */
+	struct fiber_cond filled;         /* a READ waits here for bytes that are being read ahead */
 };
 
 int folio_compare(const struct folio *a, const struct folio *b);
@@ -82,8 +99,12 @@ noyield_fn struct folio *mapping_find_locked(struct mapping *m, uint64_t start);
 noyield_fn void mapping_insert_locked(struct mapping *m, struct folio *f);
 /* Out of the index, accounts settled, freed. */
 noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f);
+/* f, dirty or under way, ends at `end` now. */
+noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint64_t end);
 /* f holds bytes of stage `seq` that the device lacks; an older number that it carries already stays. */
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
+/* The dropbehind mark, and the account of uncached dirty bytes with it. */
+noyield_fn void mapping_mark_locked(struct folio *f, bool mark);
 /* f's bytes are on the device: it goes if it is marked, and is kept for its partner otherwise. */
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
 /* f, in the index and clean, stays as long as there is room and time. False: there is no room, f is as it was. */
@@ -140,6 +161,9 @@ noyield_fn int large_split_locked(struct mapping *m, uint64_t at);
 /* The file ends inside f now: zeros from there on, and no dirty blocks past it. f may go. 0 or -ENOMEM. */
 noyield_fn int large_cut_locked(struct mapping *m, struct folio *f, uint64_t size);
 
+/* readahead.c: a read that a READ of [start, end) should wait for is under way */
+noyield_fn bool readahead_is_filling_locked(struct mapping *m, uint64_t start, uint64_t end);
+
 /* fill.c: give the owned unit at `start` its missing bytes below the end of file: zeros past disk_size, the device's otherwise. 0 or -errno. */
 fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);
 /* Can be written as it is: every byte below the end of file is known. */
@@ -194,6 +218,7 @@ noyield_fn bool cache_dirty_over(void);
 /* Park until some dirty data has gone. */
 fiber_fn void cache_dirty_wait(void);
 noyield_fn bool cache_kept_add(int64_t bytes);  /* false: over the bound (and nothing added) */
+noyield_fn bool cache_kept_is_tight(void);      /* more than half of it is used */
 noyield_fn void cache_kept_sub(int64_t bytes);
 
 #endif

@@ -10,10 +10,18 @@
 fiber_fn void mapping_read_begin(struct mapping *m, struct range_hold *hold, uint64_t start, uint64_t end)
 {
 	fiber_rangelock_lock(&m->ranges, hold, align_down(start, m->unit), align_up(end, m->unit), RANGE_SHARED);
+	leaf_lock(&m->lock);
+	m->readers++;
+	while (readahead_is_filling_locked(m, start, end))
+		fiber_cond_wait(&m->filled, &m->lock, "readahead");
+	leaf_unlock(&m->lock);
 }
 
 noyield_fn void mapping_read_end(struct mapping *m, struct range_hold *hold)
 {
+	leaf_lock(&m->lock);
+	m->readers--;
+	leaf_unlock(&m->lock);
 	fiber_rangelock_unlock(&m->ranges, hold);
 }
 

@@ -33,12 +33,7 @@ static void split_around(struct mapping *m, struct folio *f, uint64_t start, uin
 		spare->mark = f->mark;
 	}
 	if (f_start < start) {
-		bool accounted = f->run || f->dirty_seq;
-
-		ASSERT(accounted);
-		m->dirty_bytes -= f_end - start;
-		cache_dirty_add(-(int64_t)(f_end - start));
-		f->len = (uint32_t)(start - f_start);
+		mapping_shorten_locked(m, f, start);
 	} else {
 		mapping_remove_locked(m, f);
 	}
@@ -281,7 +276,7 @@ static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint6
 		f->dirty = f->valid;
 	mapping_dirty_locked(m, f, seq, p->unstable);
 	if (!f->mark && !p->keep_edges && folio_is_complete(f, m->unit)) {
-		f->mark = true;
+		mapping_mark_locked(f, true);
 		counter_add(&edges_completed, 1);
 	}
 }

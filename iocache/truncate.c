@@ -26,7 +26,7 @@ static int cut_unit_locked(struct mapping *m, uint64_t size)
 	byteset_clip(&f->valid, keep);
 	byteset_clip(&f->written, keep);
 	byteset_clip(&f->dirty, keep);
-	f->mark = false;
+	mapping_mark_locked(f, false);
 	if (!f->dirty.count)
 		mapping_remove_locked(m, f);
 	return 0;

@@ -281,6 +281,20 @@ static int read_range(struct vfs_file *file, bool direct, uint64_t start, uint64
 	return error;
 }
 
+/* Bytes [offset, end) of a file that is at least so long. */
+static int read_bytes(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, uint64_t end, struct vfs_read_result *result)
+{
+	struct mapping *m = vfs_file_mapping(file);
+	enum export_mode mode = mode_of(file, call->view->options.read_mode);
+	int error;
+
+	if (mode != EXPORT_MODE_BUFFERED)
+		mapping_readahead(m, call->client, offset, end);
+	error = read_range(file, mode != EXPORT_MODE_BUFFERED, offset, end, result);
+	mapping_prune(m, offset, end, call->view->options.keep_edges);
+	return error;
+}
+
 /* READ with the range locked: the size is looked at again, for a WRITE may have ended meanwhile. */
 static int read_locked(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, uint32_t count, struct vfs_read_result *result)
 {
@@ -289,7 +303,7 @@ static int read_locked(const struct vfs_call *call, struct vfs_file *file, uint6
 	int error = 0;
 
 	if (end > offset)
-		error = read_range(file, mode_of(file, call->view->options.read_mode) != EXPORT_MODE_BUFFERED, offset, end, result);
+		error = read_bytes(call, file, offset, end, result);
 	if (error)
 		return error;
 	result->count = (uint32_t)(end - offset);
