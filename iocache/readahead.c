@@ -42,8 +42,10 @@ static struct read_stream *stream_of_locked(struct mapping *m, uint64_t client, 
 
 	*sequential = true;
 	for (struct read_stream *s = m->streams; s < m->streams + READ_STREAMS; s++) {
-		/* READs of one client may overtake each other: near is near enough. */
-		if (s->used && s->client == client && start <= s->next + (end - start) && end + (end - start) >= s->next)
+		/* READs of one client may overtake each other: once it is one, near is near enough. */
+		uint64_t slack = s->window ? end - start : 0;
+
+		if (s->used && s->client == client && start <= s->next + slack && start + slack >= s->next)
 			return s;
 		if (s->used < oldest->used)
 			oldest = s;

@@ -46,6 +46,10 @@ EXTRA_DIST += tests/write_path_test tests/WRITE_PATH
 WRITE_PATH_HARNESS = tests/unit/write_path_harness.c tests/unit/write_path_harness.h
 WRITE_PATH_LIBS = libvfs.a libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
 
+check_PROGRAMS += tests/unit/write_path_large_test
+TESTS += tests/unit/write_path_large_test
+tests_unit_write_path_large_test_SOURCES = tests/unit/write_path_large_test.c $(WRITE_PATH_HARNESS)
+tests_unit_write_path_large_test_LDADD = $(WRITE_PATH_LIBS)
 check_PROGRAMS += tests/unit/write_path_split_test
 TESTS += tests/unit/write_path_split_test
 tests_unit_write_path_split_test_SOURCES = tests/unit/write_path_split_test.c $(WRITE_PATH_HARNESS)
