@@ -10,6 +10,9 @@
  * each process of what others wrote, and, after a COMMIT, the files as a local process reads them. A clone taken then must not change any more. At the end of a
  * seed the daemon is killed after COMMITs, started again, and all is compared through the old handles; at the very end the same after SIGTERM.
  *
+ * In some rounds the daemon is killed in the midst and started again. Its clients do what the protocol asks of them: they connect anew, send again what was not answered,
+ * and at the end of the round COMMIT, and if the verifier is not that of their WRITEs, send these again. What READs answer meanwhile is not looked at.
+ *
  * With --modes the export's modes are drawn anew and read again (SIGHUP) in the midst of each round.
  *
  * Usage: mill [--name NAME] [--seed N] [--seeds N] [--minutes M] [--align N] [--cloned] [--modes] DIR. --align: what statx must say of a file's O_DIRECT alignment
@@ -37,7 +40,8 @@
 #include "tests/e2e/counters.h"
 #include "tests/e2e/fixture.h"
 
-enum { PROCESSES = 8, CONNS = 2, FILES = 2, FILE_MAX = 2 << 20, IO_MAX = 256 << 10, ROUNDS = 6, BATCHES = 5, BATCH_MAX = 5, STREAM = 16, STREAM_BYTES = 32 << 10, STATX_DIOALIGN_BIT = 0x2000 };
+enum { PROCESSES = 8, CONNS = 2, FILES = 2, FILE_MAX = 2 << 20, IO_MAX = 256 << 10, ROUNDS = 6, BATCHES = 5, BATCH_MAX = 5, STREAM = 16, STREAM_BYTES = 32 << 10, LOG_MAX = ROUNDS * BATCHES * BATCH_MAX, CONNECT_TRIES = 3000,
+       CONNECT_RETRY_US = 20000, STATX_DIOALIGN_BIT = 0x2000 };
 enum { NOT_CHECKED = -1 };
 
 enum kind { WRITE, READ, COMMIT, SETATTR };
@@ -46,7 +50,8 @@ static const enum nfs3_proc procs[] = { [WRITE] = NFS3_WRITE, [READ] = NFS3_READ
 /* Shared by all processes; each byte of a model has one that writes it, but a truncate's zeros, which come while all stand still. */
 struct shared {
 	pthread_barrier_t barrier;
-	_Atomic bool failed;
+	_Atomic bool failed, crash_asked;
+	_Atomic pid_t server;
 	struct {
 		_Atomic uint64_t size;
 		unsigned char bytes[FILE_MAX];
@@ -85,7 +90,16 @@ struct plan {
 	int truncated;		/* a file, or FILES: none */
 	int truncater, batch;	/* who, and before which of its batches; the same one clones */
 	uint64_t size;
-	bool clone, snapshot;	/* in the midst of the round; after it */
+	bool crash, clone;	/* in the midst of the round */
+	bool snapshot;		/* after it */
+};
+
+/* A WRITE that no COMMIT has covered yet: what a client must be able to send again. Stable ones too, lest older bytes replace theirs. */
+struct uncommitted {
+	int file;
+	uint64_t offset, pattern;
+	uint32_t count;
+	writeverf3 verf;
 };
 
 /* One process at its work. */
@@ -100,6 +114,8 @@ struct miller {
 	struct client conn[CONNS];
 	struct call batch[BATCH_MAX];
 	int ncalls;
+	struct uncommitted log[LOG_MAX];
+	int nlogged;
 };
 
 static uint64_t draw_from(uint64_t *rng, uint64_t below)
@@ -161,6 +177,7 @@ static struct plan draw_plan(uint64_t seed, int round)
 	p.size = FILE_MAX / 8 + draw_from(&rng, FILE_MAX - FILE_MAX / 8);
 	if (draw_from(&rng, 4) == 0)
 		p.size -= p.size % 4096;
+	p.crash = draw_from(&rng, 6) == 0;
 	p.clone = draw_from(&rng, 8) == 0;
 	p.snapshot = draw_from(&rng, 8) == 0;
 	return p;
@@ -268,7 +285,7 @@ static void draw_batch(struct miller *w, int batch)
 
 /* ---- a batch: sent, answered, in the model ---- */
 
-static void send_call(struct miller *w, struct call *call)
+static int send_call(struct miller *w, struct call *call)
 {
 	static char data[IO_MAX];
 	WRITE3args write = { fh_wire(&files[call->file].fh), call->offset, call->count, call->stable, { call->count, data } };
@@ -277,11 +294,21 @@ static void send_call(struct miller *w, struct call *call)
 	SETATTR3args setattr = { write.file, sattr_size(call->offset), { .check = FALSE } };
 	const void *args[] = { [WRITE] = &write, [READ] = &read, [COMMIT] = &commit, [SETATTR] = &setattr };
 	struct rpc_what what = { NFS3_PROG, NFS3_VERS, procs[call->kind], nfs3_args_xdr(procs[call->kind]), args[call->kind] };
+	int r;
 
 	if (call->kind == WRITE)
 		fill_pattern(data, call->count, call->pattern);
-	CHECK_EQ(conn_send(&w->conn[call->conn].conn, &what), 0);
+	r = conn_send(&w->conn[call->conn].conn, &what);
 	call->xid = w->conn[call->conn].conn.xid;
+	return r;
+}
+
+static void log_write(struct miller *w, const struct call *call, const writeverf3 verf)
+{
+	struct uncommitted *u = &w->log[w->nlogged++];
+
+	*u = (struct uncommitted) { call->file, call->offset, call->pattern, call->count, { 0 } };
+	memcpy(u->verf, verf, sizeof(u->verf));
 }
 
 /* A READ while others write: this process's bytes, and those that are certain not to be cut off, must be right. */
@@ -307,30 +334,61 @@ static void check_reply(struct miller *w, struct call *call, const union nfs3_re
 	if (!CHECK(res->status == NFS3_OK, ": %s %u at %llu of file %d: %d", nfs3_proc_name(procs[call->kind]), call->count, (unsigned long long)call->offset,
 		   call->file, (int)res->status))
 		return;
-	if (call->kind == WRITE)
+	if (call->kind == WRITE) {
 		CHECK(res->write.WRITE3res_u.resok.count == call->count && res->write.WRITE3res_u.resok.committed >= call->stable);
-	else if (call->kind == READ)
+		log_write(w, call, res->write.WRITE3res_u.resok.verf);
+	} else if (call->kind == READ && !w->plan.crash) {
 		check_read(w, call, &res->read.READ3res_u.resok);
+	}
 }
 
-static void take_reply(struct miller *w, int conn)
+static int take_reply(struct miller *w, int conn)
 {
 	union nfs3_res res;
 	struct rpc_result result = { NULL, &res, sizeof(res) };
 	uint32_t xid;
-	int i;
+	int i, r = conn_receive(&w->conn[conn].conn, &xid);
 
-	if (!CHECK_EQ(conn_receive(&w->conn[conn].conn, &xid), 0))
-		return;
+	if (r)
+		return r;
 	for (i = 0; i < w->ncalls; i++)
 		if (w->batch[i].conn == conn && w->batch[i].xid == xid && !w->batch[i].answered)
 			break;
 	if (!CHECK(i < w->ncalls, ": a reply to no call"))
-		return;
+		return 0;
 	result.decode = nfs3_res_xdr(procs[w->batch[i].kind]);
 	if (CHECK_EQ(conn_decode(&w->conn[conn].conn, &result), 0))
 		check_reply(w, &w->batch[i], &res);
 	xdr_free(result.decode, (char *)&res);
+	return 0;
+}
+
+/* Also while the daemon is not there. */
+static void connect_anew(struct miller *w)
+{
+	int i, tries, r;
+
+	for (i = 0; i < CONNS; i++) {
+		conn_close(&w->conn[i].conn);
+		for (tries = 0; (r = conn_open(&w->conn[i].conn, server.port, true)) && tries < CONNECT_TRIES; tries++)
+			usleep(CONNECT_RETRY_US);
+		must(r == 0, "connecting anew");
+	}
+}
+
+/* Send what is not answered, and take the replies in. 0 or the connection's error. */
+static int exchange(struct miller *w)
+{
+	bool sent[BATCH_MAX];
+	int i, r = 0;
+
+	for (i = 0; i < w->ncalls && !r; i++) {
+		sent[i] = !w->batch[i].answered;
+		r = sent[i] ? send_call(w, &w->batch[i]) : 0;
+	}
+	for (i = 0; i < w->ncalls && !r; i++)
+		r = sent[i] ? take_reply(w, w->batch[i].conn) : 0;
+	return r;
 }
 
 static void raise_size(int file, uint64_t size)
@@ -352,18 +410,47 @@ static void apply(struct miller *w, const struct call *call)
 
 static void run_batch(struct miller *w, int batch)
 {
-	int i;
+	int i, r;
 
 	draw_batch(w, batch);
-	for (i = 0; i < w->ncalls; i++)
-		send_call(w, &w->batch[i]);
-	for (i = 0; i < w->ncalls; i++)
-		take_reply(w, w->batch[i].conn);
+	while ((r = exchange(w)) && CHECK(w->plan.crash, ": connection: %s", strerror(-r)))
+		connect_anew(w);
 	for (i = 0; i < w->ncalls; i++)
 		apply(w, &w->batch[i]);
 }
 
-/* ---- what local processes do meanwhile ---- */
+/* COMMIT; if an instance that answered our WRITEs is not this one, send them again, in their order. */
+static void settle(struct miller *w, int file)
+{
+	struct client *c = &w->conn[0];
+	static char data[IO_MAX];
+	bool again = false;
+	int i, kept = 0;
+
+	if (!CHECK_EQ(nfs3_commit(c, &files[file].fh, 0, 0), NFS3_OK))
+		return;
+	for (i = 0; i < w->nlogged; i++)
+		again |= w->log[i].file == file && memcmp(w->log[i].verf, c->res.commit.COMMIT3res_u.resok.verf, sizeof(writeverf3));
+	for (i = 0; i < w->nlogged; i++) {
+		struct uncommitted *u = &w->log[i];
+
+		if (u->file != file) {
+			w->log[kept++] = *u;
+		} else if (again) {
+			fill_pattern(data, u->count, u->pattern);
+			CHECK_EQ(nfs3_write(c, &files[file].fh, u->offset, data, u->count, FILE_SYNC), NFS3_OK);
+		}
+	}
+	w->nlogged = kept;
+}
+
+/* ---- what happens meanwhile ---- */
+
+static void crash(void)
+{
+	atomic_store(&shared->crash_asked, true);
+	kill(atomic_load(&shared->server), SIGKILL);
+}
 
 /* False: this file system has no clones. */
 static bool clone_file(const char *from, const char *to)
@@ -391,7 +478,7 @@ static void change_modes(struct miller *w)
 
 	put_file(fresh, line, strlen(line), 0600);
 	must(rename(fresh, exports_file) == 0, "rename");
-	kill(server.pid, SIGHUP);
+	kill(atomic_load(&shared->server), SIGHUP);
 }
 
 static void meddle(struct miller *w)
@@ -402,6 +489,8 @@ static void meddle(struct miller *w)
 		clone_file(files[file].path, text("%s.clone", files[file].path));
 	if (opt.modes)
 		change_modes(w);
+	if (w->plan.crash)
+		crash();
 }
 
 /* ---- while all stand still ---- */
@@ -512,8 +601,21 @@ static void begin_round(struct miller *w, int round)
 	}
 	if (w->plan.truncated == FILES)
 		return;
+	settle(w, w->plan.truncated);	/* nothing that is cut off may be sent again */
 	w->size_min[w->plan.truncated] = least(w->size_min[w->plan.truncated], w->plan.size);
 	w->end_max[w->plan.truncated] = w->plan.size;
+}
+
+/* The WRITEs of a round with a crash are all answered, perhaps by the instance that is no more. */
+static void end_round(struct miller *w)
+{
+	int i, tries;
+
+	for (tries = 0; atomic_load(&shared->crash_asked) && tries < CONNECT_TRIES; tries++)
+		usleep(CONNECT_RETRY_US);
+	connect_anew(w);
+	for (i = 0; i < FILES; i++)
+		settle(w, i);
 }
 
 /* All WRITEs of the round ended below the new size. */
@@ -542,6 +644,10 @@ static void mill(struct miller *w)
 			run_batch(w, batch);
 		}
 		if (!together())
+			return;
+		if (w->plan.crash)
+			end_round(w);
+		if (w->plan.crash && !together())
 			return;
 		apply_truncate(w);
 		if (!together())
@@ -612,9 +718,26 @@ static void remove_file(struct file *f)
 		unlink(text("%s%s", f->path, suffixes[i]));
 }
 
+static bool start_daemon(void)
+{
+	bool started = CHECK_EQ(daemon_start(&server), 0);
+
+	atomic_store(&shared->server, server.pid);
+	return started;
+}
+
+static void restart(void)
+{
+	daemon_kill(&server);
+	CHECK(atomic_load(&shared->crash_asked), ": the daemon has died");
+	start_daemon();
+	atomic_store(&shared->crash_asked, false);
+}
+
 static void run_processes(uint64_t seed)
 {
-	pid_t pid[PROCESSES], ended;
+	pid_t pid[PROCESSES];
+	siginfo_t info;
 	int i, status, k;
 
 	fflush(stdout);
@@ -624,13 +747,17 @@ static void run_processes(uint64_t seed)
 		if (!pid[i])
 			run_process(seed, i);
 	}
-	for (i = 0; i < PROCESSES; i++) {
-		do
-			ended = waitpid(-1, &status, 0);
-		while (ended == server.pid);
-		CHECK(status == 0, ": seed %llu: process %d: status 0x%x", (unsigned long long)seed, (int)ended, (unsigned)status);
+	for (i = 0; i < PROCESSES; ) {
+		waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+		if (info.si_pid == server.pid) {
+			restart();
+			continue;
+		}
+		waitpid(info.si_pid, &status, 0);
+		i++;
+		CHECK(status == 0, ": seed %llu: process %d: status 0x%x", (unsigned long long)seed, (int)info.si_pid, (unsigned)status);
 		for (k = 0; status && !WIFEXITED(status) && k < PROCESSES; k++)
-			if (pid[k] != ended)
+			if (pid[k] != info.si_pid)
 				kill(pid[k], SIGKILL);	/* they would wait for it */
 	}
 }
@@ -647,8 +774,11 @@ static void run_seed(uint64_t seed)
 			make_file(&c, &root, seed, i);
 	if (opt.align != NOT_CHECKED)
 		CHECK_EQ(align_of(files[0].path), opt.align);
+	client_close(&c);
 	if (!tap_failures())
 		run_processes(seed);
+	if (server.pid)
+		client_open(&c, server.port);
 	for (i = 0; i < FILES && !tap_failures(); i++)
 		CHECK_EQ(nfs3_commit(&c, &files[i].fh, 0, 0), NFS3_OK);
 	if (!tap_failures())
@@ -696,7 +826,7 @@ static void survive(bool kill_it)
 		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, ": the daemon's wait status 0x%x", (unsigned)status);
 		check_path_taken();
 	}
-	if (!CHECK_EQ(daemon_start(&server), 0))
+	if (!start_daemon())
 		return;
 	client_open(&c, server.port);
 	check_all(&c);
@@ -709,7 +839,7 @@ static void run_all(void)
 	uint64_t first = opt.seed ? (uint64_t)opt.seed : 1, seed;
 	int i, status;
 
-	if (!CHECK_EQ(daemon_start(&server), 0))
+	if (!start_daemon())
 		return;
 	for (seed = first; !tap_failures() && (opt.minutes > 0 ? time(NULL) < end : seed < first + (uint64_t)opt.seeds); seed++) {
 		run_seed(seed);
