@@ -16,6 +16,7 @@
 
 COUNTER_DEFINE(edges_dropped, "cache.edges.dropped");
 COUNTER_DEFINE(edges_kept, "cache.edges.kept");
+COUNTER_DEFINE(edges_open, "cache.edges.open");
 COUNTER_DEFINE(uncached_dirty, "cache.uncached_dirty_bytes");
 COUNTER_DEFINE(foreign_changes, "cache.foreign_changes");
 
@@ -150,12 +151,25 @@ static void unkeep(struct mapping *m, struct folio *f)
 	cache_kept_sub(f->len);
 }
 
+static void count_open(struct folio *f, bool open)
+{
+	if (open != f->is_open)
+		counter_add(&edges_open, open ? 1 : -1);
+	f->is_open = open;
+}
+
+noyield_fn void mapping_count_open_locked(struct folio *f)
+{
+	count_open(f, !folio_is_complete(f, f->len));
+}
+
 noyield_fn void mapping_insert_locked(struct mapping *m, struct folio *f)
 {
 	ASSERT(f->start % m->unit == 0 && f->len % m->unit == 0);
 	ASSERT(RB_INSERT(folio_tree, &m->folios, f) == NULL);
 	if (is_accounted(f))
 		account_dirty(m, f, 1);
+	mapping_count_open_locked(f);
 }
 
 noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f)
@@ -164,6 +178,7 @@ noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f)
 	if (is_accounted(f))
 		account_dirty(m, f, -1);
 	RB_REMOVE(folio_tree, &m->folios, f);
+	count_open(f, false);
 	folio_free(f);
 }
 
@@ -408,9 +423,12 @@ static void distrust_filled(struct mapping *m)
 {
 	struct folio *f;
 
-	RB_FOREACH(f, folio_tree, &m->folios)
-		if (!f->adopted && f->dirty_seq && !f->run)
-			f->valid = f->written = f->dirty;
+	RB_FOREACH(f, folio_tree, &m->folios) {
+		if (f->adopted || !f->dirty_seq || f->run)
+			continue;
+		f->valid = f->written = f->dirty;
+		mapping_count_open_locked(f);
+	}
 }
 
 /*

@@ -105,6 +105,8 @@ noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint6
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
 /* The dropbehind mark, and the account of uncached dirty bytes with it. */
 noyield_fn void mapping_mark_locked(struct folio *f, bool mark);
+/* f's written bytes have changed: count it among the open edges, or no longer. */
+noyield_fn void mapping_count_open_locked(struct folio *f);
 /* f's bytes are on the device: it goes if it is marked, and is kept for its partner otherwise. */
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
 /* f, in the index and clean, stays as long as there is room and time. False: there is no room, f is as it was. */

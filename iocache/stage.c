@@ -272,6 +272,7 @@ static void write_edge(struct mapping *m, struct folio *f, uint64_t start, uint6
 	memcpy(f->data + a, from, b - a);
 	ASSERT(byteset_add(&f->valid, a, b));
 	byteset_add_lossy(&f->written, a, b);
+	mapping_count_open_locked(f);
 	if (!byteset_add(&f->dirty, a, b)) /* too many pieces: what is known goes with them */
 		f->dirty = f->valid;
 	mapping_dirty_locked(m, f, seq, p->unstable);

@@ -27,6 +27,7 @@ static int cut_unit_locked(struct mapping *m, uint64_t size)
 	byteset_clip(&f->written, keep);
 	byteset_clip(&f->dirty, keep);
 	mapping_mark_locked(f, false);
+	mapping_count_open_locked(f);
 	if (!f->dirty.count)
 		mapping_remove_locked(m, f);
 	return 0;

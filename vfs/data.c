@@ -32,8 +32,15 @@ COUNTER_DEFINE(writes, "write.calls");
 COUNTER_DEFINE(writes_direct, "write.direct");
 COUNTER_DEFINE(writes_dontcache, "write.dontcache");
 COUNTER_DEFINE(writes_buffered, "write.buffered");
+/* Of WRITEs and READs that were to be direct or dontcache: buffered instead; that, since the file has no direct I/O at all. */
 COUNTER_DEFINE(mode_fallback, "mode.fallback");
+COUNTER_DEFINE(mode_no_alignment, "mode.no_alignment");
+/* WRITEs that are edges only. */
+COUNTER_DEFINE(mode_too_small, "mode.too_small");
 COUNTER_DEFINE(reads, "read.calls");
+COUNTER_DEFINE(reads_direct, "read.direct");
+COUNTER_DEFINE(reads_dontcache, "read.dontcache");
+COUNTER_DEFINE(reads_buffered, "read.buffered");
 COUNTER_DEFINE(reads_in_hand, "read.in_hand");
 COUNTER_DEFINE(reads_device, "read.device");
 COUNTER_DEFINE(commits, "commit.calls");
@@ -109,7 +116,25 @@ static enum export_mode mode_of(struct vfs_file *file, enum export_mode wish)
 	if (wish == EXPORT_MODE_BUFFERED || mapping_can_direct(vfs_file_mapping(file)))
 		return wish;
 	counter_add(&mode_fallback, 1);
+	if (file->direct_fd < 0)
+		counter_add(&mode_no_alignment, 1);
 	return EXPORT_MODE_BUFFERED;
+}
+
+static void count_write(struct mapping *m, enum export_mode mode, const struct mapping_write *w)
+{
+	struct counter *const by_mode[] = { [EXPORT_MODE_DIRECT] = &writes_direct, [EXPORT_MODE_DONTCACHE] = &writes_dontcache, [EXPORT_MODE_BUFFERED] = &writes_buffered };
+
+	counter_add(by_mode[mode], 1);
+	if (mode != EXPORT_MODE_BUFFERED && align_up(w->start, mapping_unit(m)) >= align_down(w->end, mapping_unit(m)))
+		counter_add(&mode_too_small, 1);
+}
+
+static void count_read(enum export_mode mode)
+{
+	struct counter *const by_mode[] = { [EXPORT_MODE_DIRECT] = &reads_direct, [EXPORT_MODE_DONTCACHE] = &reads_dontcache, [EXPORT_MODE_BUFFERED] = &reads_buffered };
+
+	counter_add(by_mode[mode], 1);
 }
 
 static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapping_write *w, struct mapping_payload *payload)
@@ -122,7 +147,7 @@ static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapp
 		return error;
 	vfs_file_change_begin(file);
 	mode = mode_of(file, call->view->options.write_mode);
-	counter_add(mode == EXPORT_MODE_DIRECT ? &writes_direct : mode == EXPORT_MODE_DONTCACHE ? &writes_dontcache : &writes_buffered, 1);
+	count_write(m, mode, w);
 	payload->copy = mode == EXPORT_MODE_DONTCACHE;
 	error = mode == EXPORT_MODE_BUFFERED ? mapping_write_through(m, w, payload) : mapping_stage(m, w, payload);
 	vfs_file_change_end(file);
@@ -288,6 +313,7 @@ static int read_bytes(const struct vfs_call *call, struct vfs_file *file, uint64
 	enum export_mode mode = mode_of(file, call->view->options.read_mode);
 	int error;
 
+	count_read(mode);
 	if (mode != EXPORT_MODE_BUFFERED)
 		mapping_readahead(m, call->client, offset, end);
 	error = read_range(file, mode != EXPORT_MODE_BUFFERED, offset, end, result);

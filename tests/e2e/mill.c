@@ -15,8 +15,8 @@
  *
  * With --modes the export's modes are drawn anew and read again (SIGHUP) in the midst of each round.
  *
- * Usage: mill [--name NAME] [--seed N] [--seeds N] [--minutes M] [--align N] [--cloned] [--modes] DIR. --align: what statx must say of a file's O_DIRECT alignment
- * (0: nothing), or the test is not what it claims to be. --cloned: the files begin as clones of others.
+ * Usage: mill [--name NAME] [--seed N] [--seeds N] [--minutes M] [--align N] [--cloned] [--modes] [--options LIST] DIR. --align: what statx must say of a file's O_DIRECT alignment
+ * (0: nothing), or the test is not what it claims to be. --cloned: the files begin as clones of others. --options: further options of the export.
  */
 #include <assert.h>
 #include <errno.h>
@@ -59,11 +59,11 @@ struct shared {
 };
 
 static struct {
-	const char *name, *dir;
+	const char *name, *dir, *options;
 	long seed, seeds, align;
 	double minutes;
 	bool cloned, modes;
-} opt = { .name = "mill", .seeds = 2, .align = NOT_CHECKED };
+} opt = { .name = "mill", .options = "", .seeds = 2, .align = NOT_CHECKED };
 
 static struct shared *shared;
 static struct daemon server;
@@ -471,9 +471,9 @@ static bool clone_file(const char *from, const char *to)
 /* Some pair of modes, read by the daemon whenever it gets to it. */
 static void change_modes(struct miller *w)
 {
-	static const char *const modes[] = { "direct", "buffered" };
-	const char *line = text("%s *(rw,insecure,no_root_squash,write_mode=%s,read_mode=%s,misaligned_dontcache=%s)\n", opt.dir, modes[draw(w, 2)],
-				modes[draw(w, 2)], draw(w, 2) ? "yes" : "no");
+	static const char *const modes[] = { "direct", "dontcache", "buffered" };
+	const char *line = text("%s *(rw,insecure,no_root_squash,write_mode=%s,read_mode=%s,misaligned_dontcache=%s)\n", opt.dir, modes[draw(w, 3)],
+				modes[draw(w, 3)], draw(w, 2) ? "yes" : "no");
 	const char *fresh = text("%s.%d", exports_file, w->index);
 
 	put_file(fresh, line, strlen(line), 0600);
@@ -798,19 +798,18 @@ static void check_path_taken(void)
 {
 	long unit = opt.align > 4096 ? opt.align : 4096;
 	bool stays = opt.align > 0 && align_of(files[0].path) <= unit && align_of(files[1].path) <= unit;
-	long long direct = counter("write.direct"), buffered = counter("write.buffered");
+	long long direct = counter("write.direct"), dontcache = counter("write.dontcache"), buffered = counter("write.buffered");
+	bool chosen = strstr(opt.options, "write_mode=dontcache");
 
-	tap_note("%s: WRITEs direct %lld, buffered %lld; fallbacks %lld; runs %lld, tails %lld; edges claimed %lld, completed %lld; fills %lld; copied %lld", opt.name,
-		 direct, buffered, counter("mode.fallback"), counter("write.runs"), counter("write.tails"), counter("cache.edges.claimed"),
+	tap_note("%s: WRITEs direct %lld, dontcache %lld, buffered %lld; fallbacks %lld; runs %lld, tails %lld; edges claimed %lld, completed %lld; fills %lld; copied %lld",
+		 opt.name, direct, dontcache, buffered, counter("mode.fallback"), counter("write.runs"), counter("write.tails"), counter("cache.edges.claimed"),
 		 counter("cache.edges.completed"), counter("cache.fills.read"), counter("cache.middles.copied"));
-	if (opt.modes)
-		CHECK(direct > 0 && buffered > 0);
-	else if (opt.align == 0)
-		CHECK(direct == 0 && buffered > 0 && counter("mode.fallback") > 0);
-	else
-		CHECK(direct > 0);
-	if (stays && !opt.modes)
-		CHECK(buffered == 0 && counter("mode.fallback") == 0);
+	if (opt.align == 0)
+		CHECK(direct == 0 && dontcache == 0 && buffered > 0 && counter("mode.fallback") > 0);
+	else if (!opt.modes)
+		CHECK((direct > 0) == !chosen && (dontcache > 0) == chosen);
+	if (stays)
+		CHECK(counter("mode.fallback") == 0 && (opt.modes || buffered == 0));
 }
 
 /* After the last COMMIT nothing may hang on the process. */
@@ -855,7 +854,7 @@ static void run_all(void)
 static void make_world(void)
 {
 	pthread_barrierattr_t attr;
-	const char *line = text("%s *(rw,insecure,no_root_squash)\n", opt.dir);
+	const char *line = text("%s *(rw,insecure,no_root_squash%s%s)\n", opt.dir, *opt.options ? "," : "", opt.options);
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(shared != MAP_FAILED, "mmap");
@@ -876,7 +875,7 @@ static int parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "name", required_argument, NULL, 'n' }, { "seed", required_argument, NULL, 's' }, { "seeds", required_argument, NULL, 'S' },
 		{ "minutes", required_argument, NULL, 'm' }, { "align", required_argument, NULL, 'a' }, { "cloned", no_argument, NULL, 'c' },
-		{ "modes", no_argument, NULL, 'M' }, { NULL, 0, NULL, 0 },
+		{ "modes", no_argument, NULL, 'M' }, { "options", required_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
 	};
 	int o;
 
@@ -889,6 +888,7 @@ static int parse(int argc, char **argv)
 		case 'a': opt.align = atol(optarg); break;
 		case 'c': opt.cloned = true; break;
 		case 'M': opt.modes = true; break;
+		case 'o': opt.options = optarg; break;
 		default: return -EINVAL;
 		}
 	}
@@ -899,7 +899,7 @@ static int parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	if (parse(argc, argv)) {
-		fprintf(stderr, "usage: mill [--name NAME] [--seed N] [--seeds N] [--minutes M] [--align N] [--cloned] [--modes] DIR\n");
+		fprintf(stderr, "usage: mill [--name NAME] [--seed N] [--seeds N] [--minutes M] [--align N] [--cloned] [--modes] [--options LIST] DIR\n");
 		return 2;
 	}
 	make_world();

@@ -17,7 +17,7 @@
 
 enum { RECORD = 47008, RECORDS = 8, FILE_BYTES = RECORD * RECORDS };
 
-static const char *const modes[] = { "direct", "buffered" };
+static const char *const modes[] = { "direct", "dontcache", "buffered" };
 enum { MODES = sizeof(modes) / sizeof(*modes) };
 
 static struct daemon server;
@@ -66,29 +66,31 @@ static void check_local(const char *name)
 	CHECK(len == FILE_BYTES && !memcmp(local, data, len), ": %s has other bytes, or not so many: %zu", name, len);
 }
 
-/* How WRITEs and READs went since the last call. */
+/* How many WRITEs and READs went each way. */
 struct ways {
-	long long write_direct, write_buffered, read_calls, fallback;
+	long long write[MODES], read[MODES], fallback, no_alignment;
 };
 
 static struct ways ways_now(void)
 {
-	struct ways w = { .write_direct = counter("write.direct") };
+	struct ways w = { .fallback = counter("mode.fallback") };
 
-	w.write_buffered = counter_of(counters_file, "write.buffered");
-	w.read_calls = counter_of(counters_file, "read.calls");
-	w.fallback = counter_of(counters_file, "mode.fallback");
+	w.no_alignment = counter_of(counters_file, "mode.no_alignment");
+	for (int i = 0; i < MODES; i++) {
+		w.write[i] = counter_of(counters_file, text("write.%s", modes[i]));
+		w.read[i] = counter_of(counters_file, text("read.%s", modes[i]));
+	}
 	return w;
 }
 
-static void check_ways(const struct ways *before, const char *write_mode)
+static void check_ways(const struct ways *before, const char *write_mode, const char *read_mode)
 {
 	struct ways now = ways_now();
-	bool direct = !strcmp(write_mode, "direct");
 
-	CHECK_EQ(now.write_direct - before->write_direct, direct ? RECORDS / 2 : 0);
-	CHECK_EQ(now.write_buffered - before->write_buffered, direct ? 0 : RECORDS / 2);
-	CHECK_EQ(now.read_calls - before->read_calls, 2 * RECORDS);
+	for (int i = 0; i < MODES; i++) {
+		CHECK_EQ(now.write[i] - before->write[i], strcmp(modes[i], write_mode) ? 0 : RECORDS / 2);
+		CHECK_EQ(now.read[i] - before->read[i], strcmp(modes[i], read_mode) ? 0 : 2 * RECORDS);
+	}
 	CHECK_EQ(now.fallback - before->fallback, 0);
 }
 
@@ -107,7 +109,7 @@ static void change(const char *from, const char *to, const char *read_mode)
 	before = ways_now();
 	write_records(&fh, 1, UNSTABLE);
 	check_read(&fh);
-	check_ways(&before, to);
+	check_ways(&before, to, read_mode);
 	CHECK_EQ(nfs3_commit(c, &fh, 0, 0), NFS3_OK);
 	check_local(name);
 	check_read(&fh);
@@ -148,30 +150,58 @@ static void test_misaligned_dontcache(void)
 	}
 }
 
+/* A WRITE inside two units has no middle to go by itself, in either mode. */
+static void test_too_small(void)
+{
+	long long before = counter("mode.too_small"), open_before = counter_of(counters_file, "cache.edges.open");
+	struct fh fh;
+
+	CHECK_EQ(nfs3_make(c, &root, "small", &fh), NFS3_OK);
+	CHECK_EQ(nfs3_write(c, &fh, 0, data, 3 * 4096, FILE_SYNC), NFS3_OK);
+	CHECK_EQ(nfs3_write(c, &fh, 100, data, 8000, UNSTABLE), NFS3_OK);
+	CHECK_EQ(counter("mode.too_small") - before, 1);
+	CHECK_EQ(counter_of(counters_file, "cache.edges.open") - open_before, 2);
+	CHECK_EQ(nfs3_write(c, &fh, 0, data, 8192, FILE_SYNC), NFS3_OK);
+	CHECK_EQ(counter("mode.too_small") - before, 1);
+	CHECK_EQ(counter_of(counters_file, "cache.edges.open") - open_before, 0);
+}
+
+static void fall_back(const char *base, const char *options)
+{
+	const char *own = dir;
+	struct fh own_root = root, fh;
+	struct ways before, now;
+
+	dir = work_subdir(base, text("modes%d", getpid()), 0777);
+	CHECK_EQ(set_options(options), 0);
+	if (CHECK_EQ(mount3_mnt(c, dir, &root), MNT3_OK) && CHECK_EQ(nfs3_make(c, &root, "file", &fh), NFS3_OK)) {
+		before = ways_now();
+		write_records(&fh, 0, UNSTABLE);
+		write_records(&fh, 1, FILE_SYNC);
+		check_read(&fh);
+		now = ways_now();
+		CHECK_EQ(now.fallback - before.fallback, 3 * RECORDS);
+		CHECK_EQ(now.no_alignment - before.no_alignment, 3 * RECORDS);
+		CHECK_EQ(now.write[MODES - 1] - before.write[MODES - 1], RECORDS);
+		CHECK_EQ(now.read[MODES - 1] - before.read[MODES - 1], 2 * RECORDS);
+		check_local("file");
+	}
+	dir = own;
+	root = own_root;
+	CHECK_EQ(set_options(""), 0);
+}
+
 /* A file system without O_DIRECT does it in its own way, and that is counted. */
 static void test_fallback(void)
 {
-	const char *base = getenv("E2E_TMPFS"), *own = dir;
-	struct fh own_root = root, fh;
-	long long fallbacks;
+	const char *base = getenv("E2E_TMPFS");
 
 	if (!base) {
 		tap_skip("no file system without O_DIRECT (E2E_TMPFS)");
 		return;
 	}
-	dir = work_subdir(base, text("modes%d", getpid()), 0777);
-	CHECK_EQ(set_options("write_mode=direct,read_mode=direct"), 0);
-	if (CHECK_EQ(mount3_mnt(c, dir, &root), MNT3_OK) && CHECK_EQ(nfs3_make(c, &root, "file", &fh), NFS3_OK)) {
-		fallbacks = counter("mode.fallback");
-		write_records(&fh, 0, UNSTABLE);
-		write_records(&fh, 1, FILE_SYNC);
-		CHECK_EQ(counter("mode.fallback") - fallbacks, RECORDS);
-		check_local("file");
-		check_read(&fh);
-	}
-	dir = own;
-	root = own_root;
-	CHECK_EQ(set_options(""), 0);
+	for (int i = 0; i < MODES - 1; i++)
+		fall_back(base, text("write_mode=%s,read_mode=%s", modes[i], modes[i]));
 }
 
 /* A reload that cannot be: the old modes stay. */
@@ -185,7 +215,7 @@ static void test_bad_reload(void)
 	CHECK_EQ(nfs3_make(c, &root, "bad", &fh), NFS3_OK);
 	before = ways_now();
 	write_records(&fh, 0, FILE_SYNC);
-	CHECK_EQ(ways_now().write_buffered - before.write_buffered, RECORDS / 2);
+	CHECK_EQ(ways_now().write[MODES - 1] - before.write[MODES - 1], RECORDS / 2);
 	CHECK_EQ(set_options(""), 0);
 }
 
@@ -218,6 +248,7 @@ static void start(void)
 static const struct tap_test tests[] = {
 	{ "modes change with a file half written", test_change },
 	{ "misaligned_dontcache", test_misaligned_dontcache },
+	{ "too small for a middle", test_too_small },
 	{ "fallback where there is no direct I/O", test_fallback },
 	{ "a reload that fails", test_bad_reload },
 	{ "clean stop", test_clean_end },
