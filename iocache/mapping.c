@@ -7,6 +7,7 @@
 #include "iocache/mapping_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "runtime/clock.h"
@@ -427,6 +428,8 @@ static void distrust_filled(struct mapping *m)
 		if (f->adopted || !f->dirty_seq || f->run)
 			continue;
 		f->valid = f->written = f->dirty;
+		if (f->blocks)
+			memcpy(f->blocks->uptodate, f->blocks->dirty, sizeof f->blocks->uptodate);
 		mapping_count_open_locked(f);
 	}
 }

@@ -282,6 +282,30 @@ static void foreign(void)
 
 Test(write_path_large, what_was_read_ahead_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign); }
 
+/* 2.8: the same where a part of the folio cannot be written for a while: that part is ours, the rest theirs. */
+static void foreign_beside_dirty(void)
+{
+	uint8_t byte = 200;
+
+	read_two();
+	fiber_sleep_ns(20000000);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 2 * LARGE + UNIT, UNIT, 44, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(20000000);
+	cr_assert_geq(rig_in_hand(2 * LARGE, 3 * LARGE), UNIT);
+	sim_poke(1, &byte, 1, 2 * LARGE);
+	rig_expect_read(2 * LARGE, 1, 200);
+	rig_expect_read(2 * LARGE + 1, UNIT - 1, 3);
+	rig_expect_read(2 * LARGE + UNIT, UNIT, 44);
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+	fiber_sleep_ns(2000000000);
+	rig_expect_disk(2 * LARGE, 1, 200);
+	rig_expect_disk(2 * LARGE + UNIT, UNIT, 44);
+}
+
+Test(write_path_large, the_rest_of_a_dirty_folio_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign_beside_dirty); }
+
 /* 3.7: bytes that a reply still sends stay as they were; an overwrite goes to other memory. */
 static void lent(void)
 {
