@@ -26,7 +26,7 @@ static struct leaf_lock list_lock = LEAF_LOCK_INIT;
 static struct mapping_list mappings = TAILQ_HEAD_INITIALIZER(mappings);
 
 static _Atomic int64_t dirty_bytes, kept_bytes;
-static _Atomic unsigned dirty_waiters;
+static _Atomic unsigned dirty_waiters, room_made;
 static struct leaf_lock room_lock = LEAF_LOCK_INIT;
 static struct fiber_cond room;
 
@@ -79,11 +79,16 @@ noyield_fn void cache_del_mapping(struct mapping *m)
 	leaf_unlock(&list_lock);
 }
 
+/* Those who wait are woken when a 64th of the bound has become free, not for each folio that goes. */
 noyield_fn void cache_dirty_add(int64_t bytes)
 {
-	atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_relaxed);
-	counter_add(&dirty_now, bytes);
-	if (bytes >= 0 || !atomic_load_explicit(&dirty_waiters, memory_order_relaxed))
+	uint64_t step = max_u64(cache_limits.dirty_bytes_max / 64, 1);
+	uint64_t before = (uint64_t)atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_seq_cst);
+
+	if (bytes >= 0 || before / step == (before + (uint64_t)bytes) / step)
+		return;
+	atomic_fetch_add(&room_made, 1);
+	if (!atomic_load(&dirty_waiters))
 		return;
 	leaf_lock(&room_lock);
 	fiber_cond_broadcast_locked(&room);
@@ -95,16 +100,22 @@ noyield_fn bool cache_dirty_over(void)
 	return (uint64_t)dirty_bytes >= cache_limits.dirty_bytes_max;
 }
 
-fiber_fn void cache_dirty_wait(void)
+noyield_fn unsigned cache_room_made(void)
 {
-	/* A broadcast between the caller's look and this wait is missed; the time limit makes that a short delay. */
+	return atomic_load(&room_made);
+}
+
+fiber_fn void cache_dirty_wait(unsigned seen)
+{
+	/* Less than a step may be all that there is, and holding back ends by itself: the caller looks again from time to time. */
 	uint64_t deadline = clock_mono_ns() + 10000000;
 
 	counter_add(&dirty_waits, 1);
 	leaf_lock(&room_lock);
-	dirty_waiters++;
-	fiber_cond_wait_until(&room, &room_lock, "dirty bound", deadline);
-	dirty_waiters--;
+	atomic_fetch_add(&dirty_waiters, 1);
+	if (atomic_load(&room_made) == seen)
+		fiber_cond_wait_until(&room, &room_lock, "dirty bound", deadline);
+	atomic_fetch_sub(&dirty_waiters, 1);
 	leaf_unlock(&room_lock);
 }
 

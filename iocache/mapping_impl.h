@@ -68,7 +68,9 @@ struct mapping {
 	uint64_t gather_until_ns;
 	uint64_t early_at;                /* while it gathers: dirty bytes from which on it looks for something to write early; UINT64_MAX otherwise */
 	uint64_t held_back_from;          /* the last round left out what lies from here on; UINT64_MAX: nothing */
+	uint64_t held_since_ns, held_seq; /* ... since then; when stage_seq was this */
 	unsigned hold_back_pause;         /* rounds until holding back is tried again, after it was of no use */
+	unsigned hold_back_failures;      /* so often in a row */
 	bool flusher_running;
 	uint64_t flushed_seq;             /* stage_seq when the last round began */
 	bool force;                       /* the next round writes half-written units too */
@@ -217,8 +219,10 @@ noyield_fn void cache_add_mapping(struct mapping *m);
 noyield_fn void cache_del_mapping(struct mapping *m);
 noyield_fn void cache_dirty_add(int64_t bytes);
 noyield_fn bool cache_dirty_over(void);
-/* Park until some dirty data has gone. */
-fiber_fn void cache_dirty_wait(void);
+/* How often room was made: taken before one looks whether there is any. */
+noyield_fn unsigned cache_room_made(void);
+/* Park until some dirty data has gone since `seen` was taken, or for a moment. */
+fiber_fn void cache_dirty_wait(unsigned seen);
 noyield_fn bool cache_kept_add(int64_t bytes);  /* false: over the bound (and nothing added) */
 noyield_fn bool cache_kept_is_tight(void);      /* more than half of it is used */
 noyield_fn void cache_kept_sub(int64_t bytes);

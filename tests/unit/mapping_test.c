@@ -285,6 +285,35 @@ static void held_back(void)
 
 Test(mapping, a_record_ahead_of_its_neighbour_is_held_back) { run(held_back); } /* 1b.2 */
 
+/* The same where nobody waits: a record ahead of its neighbour stays for a moment; the neighbour comes, and no edge is filled. */
+static void unstable_held_back(void)
+{
+	cr_assert_eq(write_unstable(0, 5000, 1), 0);
+	cr_assert_eq(write_unstable(2 * 5000, 20 * UNIT, 3), 0);
+	fiber_sleep_ns(3000000);
+	cr_assert_eq(sim_size(1), UNIT); /* the first one's whole unit */
+	cr_assert_eq(write_unstable(5000, 5000, 2), 0);
+	fiber_sleep_ns(3000000);
+	cr_assert_eq(counter_value("cache.fills.zero") + counter_value("cache.fills.read"), 0);
+	cr_assert_leq(sim_stats().writes, 3);
+	expect_disk(0, 5000, 1);
+	expect_disk(5000, 5000, 2);
+	expect_disk(10000, 15 * UNIT, 3);
+}
+
+Test(mapping, an_unstable_record_ahead_waits_a_moment_for_its_neighbour) { run(unstable_held_back); }
+
+/* ... and if nobody comes, it goes. */
+static void unstable_region(void)
+{
+	cr_assert_eq(write_unstable(0, UNIT, 1), 0);
+	cr_assert_eq(write_unstable(100 * UNIT, 4 * UNIT, 2), 0);
+	fiber_sleep_ns(20000000);
+	expect_disk(100 * UNIT, 4 * UNIT, 2);
+}
+
+Test(mapping, nobody_ahead_waits_for_long) { run(unstable_region); }
+
 /* First parts of records whose second parts come only when these are answered: holding them back would answer one after the other. */
 static void first_parts(void)
 {
