@@ -140,13 +140,18 @@ static struct folio *slice(const struct folio *f, uint64_t start, uint64_t end)
 	return s;
 }
 
-/* What is neither dirty nor under way is only a copy of the disk. */
+/* What is neither dirty nor under way is only a copy of the disk: it stays if it is whole and a reader wants it to, and there is room. (WRITE_PATH 2.7) */
 static void insert_or_forget(struct mapping *m, struct folio *f)
 {
-	if (f->run || f->dirty_seq)
-		mapping_insert_locked(m, f);
-	else
+	bool accounted = f->run || f->dirty_seq;
+
+	if (!accounted && (f->mark || !folio_is_whole(f))) {
 		folio_free(f);
+		return;
+	}
+	mapping_insert_locked(m, f);
+	if (!accounted && !mapping_keep_beside_locked(m, f))
+		mapping_remove_locked(m, f);
 }
 
 noyield_fn int large_split_locked(struct mapping *m, uint64_t at)

@@ -215,15 +215,30 @@ static bool keep_room(struct mapping *m, uint32_t bytes)
 	return true;
 }
 
-noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f)
+static void list_kept(struct mapping *m, struct folio *f)
 {
-	if (!keep_room(m, f->len))
-		return false;
 	f->is_kept = true;
 	f->kept_since_ns = clock_mono_ns();
 	TAILQ_INSERT_TAIL(&m->kept, f, kept);
 	m->kept_bytes += f->len;
-	return true;
+}
+
+noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f)
+{
+	bool room = keep_room(m, f->len);
+
+	if (room)
+		list_kept(m, f);
+	return room;
+}
+
+noyield_fn bool mapping_keep_beside_locked(struct mapping *m, struct folio *f)
+{
+	bool room = cache_kept_add(f->len);
+
+	if (room)
+		list_kept(m, f);
+	return room;
 }
 
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)

@@ -113,6 +113,8 @@ noyield_fn void mapping_count_open_locked(struct folio *f);
 noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f);
 /* f, in the index and clean, stays as long as there is room and time. False: there is no room, f is as it was. */
 noyield_fn bool mapping_keep_locked(struct mapping *m, struct folio *f);
+/* The same without another one having to go for it: for who holds pointers to those. */
+noyield_fn bool mapping_keep_beside_locked(struct mapping *m, struct folio *f);
 /* Drop clean units: all of them. */
 noyield_fn void mapping_drop_kept_locked(struct mapping *m);
 /* Abort unless the index is consistent. */
