@@ -562,8 +562,7 @@ static struct vfs_file *peek(const struct vfs_fh *fh, bool mapped)
 		return NULL;
 	leaf_lock(&cache.lock);
 	file = find_locked(fh);
-	/* One that has no link left may stay for a while, until its mapping lets go of it, but there is no way to it any more. */
-	if (file && (file->removed || (mapped && !vfs_file_mapping(file))))
+	if (file && mapped && !vfs_file_mapping(file))
 		file = NULL;
 	if (file)
 		ref_locked(file);

@@ -297,7 +297,7 @@ static void start(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "half-written edges of many files", test_budget }, /* 2.8, 5.10 */
+	{ "half-written edges of many files", test_budget }, /* 2.8, 3.8, 5.10 */
 	{ "COMMIT afterwards", test_commit },
 	{ "clean stop", test_stop },
 };

@@ -246,11 +246,11 @@ static void start(void)
 }
 
 static const struct tap_test tests[] = {
-	{ "modes change with a file half written", test_change },
-	{ "misaligned_dontcache", test_misaligned_dontcache },
+	{ "modes change with a file half written", test_change }, /* 1.11 */
+	{ "misaligned_dontcache", test_misaligned_dontcache }, /* 1.11 */
 	{ "too small for a middle", test_too_small },
-	{ "fallback where there is no direct I/O", test_fallback },
-	{ "a reload that fails", test_bad_reload },
+	{ "fallback where there is no direct I/O", test_fallback }, /* 1.11 */
+	{ "a reload that fails", test_bad_reload }, /* 1.11 */
 	{ "clean stop", test_clean_end },
 };
 

@@ -602,7 +602,7 @@ static const struct tap_test tests[] = {
 	{ "counts", test_counts },
 	{ "byte_at_a_time", test_byte_at_a_time },
 	{ "slow_reader", test_slow_reader },
-	{ "cut_off_write", test_cut_off_write },
+	{ "cut_off_write", test_cut_off_write }, /* 4.3 */
 	{ "half_closed", test_half_closed },
 	{ "connects", test_connects },
 	{ "emfile", test_emfile },

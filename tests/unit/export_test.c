@@ -59,7 +59,7 @@ Test(export, defaults)
 	cr_expect(!o.keep_edges);
 }
 
-Test(export, options)
+Test(export, options) /* 1.11 */
 {
 	struct export_options o = options_of("/srv *(rw,async,insecure,no_root_squash,anonuid=7,anongid=-2,fsid=0x10,sec=sys,write_mode=buffered,misaligned_dontcache=no)");
 

@@ -399,7 +399,7 @@ static void kept_for_comparison(void)
 	expect_disk(0, 1000, 1);
 }
 
-Test(mapping, completed_edges_stay_if_the_export_says_so) { run(kept_for_comparison); } /* 2.2 */
+Test(mapping, completed_edges_stay_if_the_export_says_so) { run(kept_for_comparison); } /* 1.11, 2.2 */
 
 static void any_order(void)
 {
@@ -746,7 +746,7 @@ static void refused_sizes(void)
 	cr_assert_eq(lost, 0);
 }
 
-Test(mapping, a_refused_write_or_truncate_leaves_the_size_that_was_acknowledged) { run(refused_sizes); } /* 5.8 */
+Test(mapping, a_refused_write_or_truncate_leaves_the_size_that_was_acknowledged) { run(refused_sizes); } /* 4.6, 5.8 */
 
 static void part_of_a_run(void)
 {

@@ -50,7 +50,7 @@ static void copied(void)
 	rig_expect_read(100, 200000, 7);
 }
 
-Test(write_path_large, dontcache_copies_writes_and_drops) { rig_run(&(struct rig_config){ 0 }, copied); }
+Test(write_path_large, dontcache_copies_writes_and_drops) { rig_run(&(struct rig_config){ 0 }, copied); } /* 1.11, 3.1 */
 
 /* 6: neighbours complete each other's edges in this mode too. */
 static void interleaved(void)
@@ -87,7 +87,7 @@ static void sequential(void)
 	cr_assert_eq(rig_in_hand(0, 32 * LARGE), 0);
 }
 
-Test(write_path_large, a_sequential_reader_finds_the_next_bytes_in_memory) { rig_run(&(struct rig_config){ 0 }, sequential); }
+Test(write_path_large, a_sequential_reader_finds_the_next_bytes_in_memory) { rig_run(&(struct rig_config){ 0 }, sequential); } /* 3.2, 3.5 */
 
 /* 3.5: it collapses: scattered READs bring nothing that nobody asked for. */
 static void scattered(void)
@@ -102,7 +102,7 @@ static void scattered(void)
 	cr_assert_eq(rig_in_hand(0, 16 * LARGE), 0);
 }
 
-Test(write_path_large, scattered_reads_read_nothing_ahead) { rig_run(&(struct rig_config){ 0 }, scattered); }
+Test(write_path_large, scattered_reads_read_nothing_ahead) { rig_run(&(struct rig_config){ 0 }, scattered); } /* 3.5 */
 
 /* 3.5, 3.8: never beyond the bound for clean bytes, and what is not read ages. */
 static void bounded(void)
@@ -117,7 +117,7 @@ static void bounded(void)
 	cr_assert_eq(rig_in_hand(0, 64 * LARGE), 0);
 }
 
-Test(write_path_large, readahead_stays_inside_its_bound)
+Test(write_path_large, readahead_stays_inside_its_bound) /* 3.5, 3.8 */
 {
 	rig_run(&(struct rig_config){ .cache = { .kept_bytes_max = 8 * LARGE } }, bounded);
 }
@@ -145,7 +145,7 @@ static void amplification(void)
 	rig_expect_disk(2 * LARGE + 6 * UNIT, 10 * UNIT, 3);
 }
 
-Test(write_path_large, an_overwrite_of_a_part_writes_that_part) { rig_run(&(struct rig_config){ 0 }, amplification); }
+Test(write_path_large, an_overwrite_of_a_part_writes_that_part) { rig_run(&(struct rig_config){ 0 }, amplification); } /* 4.1, 4.2, 4.5 */
 
 /* 4.5 as a figure: random overwrites with a sync each, on resident folios, write a byte for a byte. */
 static void random_overwrites(void)
@@ -164,7 +164,7 @@ static void random_overwrites(void)
 	cr_assert_leq((uint64_t)counter_value("write.run_bytes") - written, 200 * UNIT * 105 / 100);
 }
 
-Test(write_path_large, random_overwrites_write_a_byte_for_a_byte) { rig_run(&(struct rig_config){ 0 }, random_overwrites); }
+Test(write_path_large, random_overwrites_write_a_byte_for_a_byte) { rig_run(&(struct rig_config){ 0 }, random_overwrites); } /* 4.5 */
 
 /* 5.1, 5.7: several dirty stretches of one folio: each goes, what lies between does not. */
 static void stretches(void)
@@ -186,7 +186,7 @@ static void stretches(void)
 	cr_assert_eq(rig_in_hand(2 * LARGE, 3 * LARGE), 0);
 }
 
-Test(write_path_large, stretches_of_one_folio_go_one_by_one) { rig_run(&(struct rig_config){ 0 }, stretches); }
+Test(write_path_large, stretches_of_one_folio_go_one_by_one) { rig_run(&(struct rig_config){ 0 }, stretches); } /* 4.5, 5.1 */
 
 /* 2.7, 2.1: an edge inside what was read ahead takes its unit out: no read, and nothing else is written. */
 static void edge_inside(void)
@@ -202,7 +202,7 @@ static void edge_inside(void)
 	rig_expect_disk(2 * LARGE + 300, LARGE - 300, 3);
 }
 
-Test(write_path_large, an_edge_inside_what_was_read_ahead_needs_no_read) { rig_run(&(struct rig_config){ 0 }, edge_inside); }
+Test(write_path_large, an_edge_inside_what_was_read_ahead_needs_no_read) { rig_run(&(struct rig_config){ 0 }, edge_inside); } /* 2.7 */
 
 /* 1.6: a direct middle over a dirty large folio: its other blocks are not lost. */
 static void middle_over_dirty(void)
@@ -221,7 +221,7 @@ static void middle_over_dirty(void)
 	rig_expect_disk(10 * UNIT + 110, 6 * UNIT - 110, 1);
 }
 
-Test(write_path_large, parts_of_a_dirty_folio_survive_their_neighbours) { rig_run(&(struct rig_config){ 0 }, middle_over_dirty); }
+Test(write_path_large, parts_of_a_dirty_folio_survive_their_neighbours) { rig_run(&(struct rig_config){ 0 }, middle_over_dirty); } /* 2.7, 4.2 */
 
 /* 4.6: a truncate inside a dirty folio: zeros past the new end, and nothing of it written longer. */
 static void cut(void)
@@ -234,7 +234,7 @@ static void cut(void)
 	rig_expect_read(3 * UNIT + 1000, LARGE - 3 * UNIT - 1000, 0);
 }
 
-Test(write_path_large, a_truncate_inside_a_folio) { rig_run(&(struct rig_config){ 0 }, cut); }
+Test(write_path_large, a_truncate_inside_a_folio) { rig_run(&(struct rig_config){ 0 }, cut); } /* 4.6 */
 
 /* 4.3, 4.4: while bytes are being read ahead, a WRITE of some of them wins, and the rest is the disk's. */
 static void newer_wins(void)
@@ -251,7 +251,7 @@ static void newer_wins(void)
 	rig_expect_disk(2 * LARGE + 4 * UNIT, LARGE - 4 * UNIT, 3);
 }
 
-Test(write_path_large, a_fill_does_not_overwrite_newer_blocks) { rig_run(&(struct rig_config){ .latency_ns_max = 50000000 }, newer_wins); }
+Test(write_path_large, a_fill_does_not_overwrite_newer_blocks) { rig_run(&(struct rig_config){ .latency_ns_max = 50000000 }, newer_wins); } /* 4.3, 4.4 */
 
 /* 4.4: a fill that fails gives nothing, and the READ asks the disk itself. */
 static void failed_fill(void)
@@ -266,7 +266,7 @@ static void failed_fill(void)
 	read_piece(3);
 }
 
-Test(write_path_large, a_fill_that_fails_gives_nothing) { rig_run(&(struct rig_config){ 0 }, failed_fill); }
+Test(write_path_large, a_fill_that_fails_gives_nothing) { rig_run(&(struct rig_config){ 0 }, failed_fill); } /* 4.4 */
 
 /* 2.8, 3.5: what was read ahead is not trusted after somebody else has changed the file. */
 static void foreign(void)
@@ -280,7 +280,7 @@ static void foreign(void)
 	rig_expect_read(2 * LARGE + 1, LARGE - 1, 3);
 }
 
-Test(write_path_large, what_was_read_ahead_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign); }
+Test(write_path_large, what_was_read_ahead_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign); } /* 3.5 */
 
 /* 2.8: the same where a part of the folio cannot be written for a while: that part is ours, the rest theirs. */
 static void foreign_beside_dirty(void)
@@ -304,7 +304,7 @@ static void foreign_beside_dirty(void)
 	rig_expect_disk(2 * LARGE + UNIT, UNIT, 44);
 }
 
-Test(write_path_large, the_rest_of_a_dirty_folio_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign_beside_dirty); }
+Test(write_path_large, the_rest_of_a_dirty_folio_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign_beside_dirty); } /* 2.8 */
 
 /* 3.7: bytes that a reply still sends stay as they were; an overwrite goes to other memory. */
 static void lent(void)
@@ -322,7 +322,7 @@ static void lent(void)
 	rig_expect_disk(2 * LARGE + UNIT, LARGE - UNIT, 3);
 }
 
-Test(write_path_large, memory_that_a_reply_sends_does_not_change) { rig_run(&(struct rig_config){ 0 }, lent); }
+Test(write_path_large, memory_that_a_reply_sends_does_not_change) { rig_run(&(struct rig_config){ 0 }, lent); } /* 3.7 */
 
 /* 5.8: with no space, acknowledged blocks stay dirty and go later. */
 static void no_space(void)
@@ -339,4 +339,4 @@ static void no_space(void)
 	rig_expect_disk(2 * LARGE + UNIT, UNIT, 44);
 }
 
-Test(write_path_large, blocks_stay_dirty_while_there_is_no_space) { rig_run(&(struct rig_config){ 0 }, no_space); }
+Test(write_path_large, blocks_stay_dirty_while_there_is_no_space) { rig_run(&(struct rig_config){ 0 }, no_space); } /* 5.8 */

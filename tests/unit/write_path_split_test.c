@@ -77,7 +77,7 @@ static void without_direct_io(void)
 	cr_assert_eq(sim_stats().fsyncs, 2);
 }
 
-Test(write_path_split, without_direct_io_the_page_cache_serves) { rig_run(&(struct rig_config){ .no_direct = true }, without_direct_io); } /* 1.1, 1.3 */
+Test(write_path_split, without_direct_io_the_page_cache_serves) { rig_run(&(struct rig_config){ .no_direct = true }, without_direct_io); } /* 1.1, 1.3, 1.11 */
 
 /* What is staged of a middle is the memory that it was received in; from memory that lies wrong it is copied, and counted. */
 static void adopted(void)
