@@ -188,6 +188,7 @@ noyield_fn int large_cut_locked(struct mapping *m, struct folio *f, uint64_t siz
 	if (error)
 		return error;
 	whole = (uint32_t)align_up(keep, f->blocks->bytes) / f->blocks->bytes;
+	readahead_forget_locked(m, f);
 	memset(f->data + keep, 0, f->len - keep);
 	bits_clear(f->blocks->dirty, whole, f->blocks->count);
 	if (is_settled(f))

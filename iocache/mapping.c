@@ -443,6 +443,7 @@ static void distrust_filled(struct mapping *m)
 		if (f->adopted || !f->dirty_seq || f->run)
 			continue;
 		f->valid = f->written = f->dirty;
+		readahead_forget_locked(m, f);
 		if (f->blocks)
 			memcpy(f->blocks->uptodate, f->blocks->dirty, sizeof f->blocks->uptodate);
 		mapping_count_open_locked(f);

@@ -169,6 +169,8 @@ noyield_fn int large_cut_locked(struct mapping *m, struct folio *f, uint64_t siz
 
 /* readahead.c: a read that a READ of [start, end) should wait for is under way */
 noyield_fn bool readahead_is_filling_locked(struct mapping *m, uint64_t start, uint64_t end);
+/* ... what it brings for f, which stays in the index, is not wanted any more: the disk has changed since. */
+noyield_fn void readahead_forget_locked(struct mapping *m, struct folio *f);
 
 /* fill.c: give the owned unit at `start` its missing bytes below the end of file: zeros past disk_size, the device's otherwise. 0 or -errno. */
 fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);

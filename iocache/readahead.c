@@ -268,6 +268,14 @@ noyield_fn bool readahead_is_filling_locked(struct mapping *m, uint64_t start, u
 	return false;
 }
 
+noyield_fn void readahead_forget_locked(struct mapping *m, struct folio *f)
+{
+	if (!f->fill)
+		return;
+	f->fill = 0;
+	fiber_cond_broadcast_locked(&m->filled);
+}
+
 noyield_fn void mapping_prune(struct mapping *m, uint64_t start, uint64_t end, bool keep)
 {
 	struct folio *f, *next;

@@ -7,6 +7,7 @@
 
 #include "runtime/io.h"
 #include "tests/unit/write_path_harness.h"
+#include "vfs/attr.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
 
@@ -305,6 +306,82 @@ static void foreign_beside_dirty(void)
 }
 
 Test(write_path_large, the_rest_of_a_dirty_folio_is_not_trusted_after_a_foreign_change) { rig_run(&(struct rig_config){ 0 }, foreign_beside_dirty); } /* 2.8 */
+
+/* Pieces 3 to 5 are on their way from the disk, where nothing can be written, and a block of piece 4 is newer. */
+static void begin_filling(void)
+{
+	int64_t failed = counter_value("write.runs_failed");
+
+	fault_disarm_all();
+	vfs_truncate(rig_file, 0);
+	rig_commit(0, 0, NULL); /* what could not be written is told once */
+	fill_file(8);
+	fiber_sleep_ns(20000000);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	rig_call.client++; /* a stream of its own */
+	read_piece(0);
+	read_piece(1);
+	fiber_sleep_ns(1000); /* they are claimed */
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 4 * LARGE + UNIT, UNIT, 44, VFS_UNSTABLE), 0);
+	while (counter_value("write.runs_failed") == failed)
+		fiber_sleep_ns(100000);
+	fiber_sleep_ns(1000000); /* the round is over: what happens to the file now is not ours */
+}
+
+enum { TRIES = 40, FILL_NS_MAX = 50000000 };
+
+/* 2.8, 4.4: bytes that were on their way from the disk when somebody else changed it are not what is there now. */
+static void foreign_while_filling(void)
+{
+	unsigned seen = 0;
+	uint8_t byte = 200;
+	struct vfs_attr attr;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		begin_filling();
+		int64_t changes = counter_value("cache.foreign_changes");
+		fiber_sleep_ns(sim_random(FILL_NS_MAX / 2));
+		sim_poke(1, &byte, 1, 4 * LARGE);
+		cr_assert_eq(vfs_getattr(rig_file, &attr), 0);
+		if (counter_value("cache.foreign_changes") == changes) /* a round of ours was trying again: it is taken for ours */
+			continue;
+		seen++;
+		fiber_sleep_ns(2 * FILL_NS_MAX);
+		rig_expect_read(4 * LARGE, 1, 200);
+		rig_expect_read(4 * LARGE + UNIT, UNIT, 44);
+	}
+	cr_assert_geq(seen, TRIES / 2);
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+}
+
+Test(write_path_large, a_fill_from_before_a_foreign_change_gives_nothing)
+{
+	rig_run(&(struct rig_config){ .latency_ns_max = FILL_NS_MAX }, foreign_while_filling);
+}
+
+/* 1.13, 4.4: nor is what was on its way when the file was cut there. */
+static void cut_while_filling(void)
+{
+	uint64_t end = 4 * LARGE + 2 * UNIT + 100;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		begin_filling();
+		fiber_sleep_ns(sim_random(FILL_NS_MAX / 2));
+		vfs_truncate(rig_file, end);
+		fiber_sleep_ns(2 * FILL_NS_MAX);
+		vfs_truncate(rig_file, 5 * LARGE);
+		rig_expect_read(4 * LARGE + UNIT, UNIT, 44);
+		rig_expect_read(end, (uint32_t)(5 * LARGE - end), 0);
+	}
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+}
+
+Test(write_path_large, a_fill_from_before_a_truncate_gives_nothing)
+{
+	rig_run(&(struct rig_config){ .latency_ns_max = FILL_NS_MAX }, cut_while_filling);
+}
 
 /* 3.7: bytes that a reply still sends stay as they were; an overwrite goes to other memory. */
 static void lent(void)
