@@ -22,9 +22,23 @@ static uint32_t bytes_below(const struct folio *f, uint64_t size)
 	return size <= f->start ? 0 : (uint32_t)min_u64(size - f->start, f->len);
 }
 
-noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f)
+/* Every byte below the end of file is known. */
+static bool is_known(const struct mapping *m, const struct folio *f)
 {
-	return !f->adopted && !f->large && !byteset_covers(&f->valid, 0, bytes_below(f, m->size));
+	return f->adopted || f->large || byteset_covers(&f->valid, 0, bytes_below(f, m->size));
+}
+
+noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f, struct byterange *known)
+{
+	struct byterange hull = byteset_hull(&f->dirty);
+
+	*known = (struct byterange){ 0, f->len };
+	if (is_known(m, f))
+		return false;
+	/* Blocks smaller than the unit: those that are dirty can go by themselves, if they are whole and side by side. */
+	known->start = (uint32_t)align_down(hull.start, m->config.block);
+	known->end = (uint32_t)align_up(hull.end, m->config.block);
+	return hull.start == hull.end || !byteset_covers(&f->valid, known->start, known->end);
 }
 
 /* Past the end of the file on disk nobody has written: zeros. */
@@ -55,7 +69,7 @@ static int fill_without_reading(struct mapping *m, uint64_t start)
 {
 	struct folio *f = mapping_find_locked(m, start);
 
-	if (!f || f->run || !fill_is_needed_locked(m, f))
+	if (!f || f->run || is_known(m, f))
 		return 1;
 	f = mapping_own_unit_locked(m, start);
 	if (!f)
@@ -63,7 +77,7 @@ static int fill_without_reading(struct mapping *m, uint64_t start)
 	/* Adding the zeros' range cannot overflow: a gap between two ranges disappears, and one at the end needs a place only if it does not touch. */
 	if (f->valid.count < BYTESET_RANGES)
 		fill_zeros(m, f);
-	return !fill_is_needed_locked(m, f);
+	return is_known(m, f);
 }
 
 static int fill_by_reading(struct mapping *m, uint64_t start)
@@ -79,7 +93,7 @@ static int fill_by_reading(struct mapping *m, uint64_t start)
 	counter_add(&fills_read, 1);
 	leaf_lock(&m->lock);
 	f = error ? NULL : mapping_find_locked(m, start);
-	if (f && !f->run && fill_is_needed_locked(m, f)) {
+	if (f && !f->run && !is_known(m, f)) {
 		f = mapping_own_unit_locked(m, start);
 		if (f)
 			fill_from(f, mem);
@@ -137,12 +151,13 @@ static void fill_main(void *arg)
 /* The next half-written dirty unit at or after *cursor; false: none. Zeros are given on the way. */
 static bool next_to_fill(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit)
 {
+	struct byterange known;
 	struct folio *f;
 
 	for (f = mapping_first_locked(m, *cursor); f && f->start < limit; f = mapping_next_locked(f)) {
 		if (f->start < *cursor || f->run || !f->dirty_seq || f->dirty_seq > target)
 			continue;
-		if (f->start + f->len > m->size || !fill_is_needed_locked(m, f)) /* the tail unit needs none: run_write_tail() */
+		if (f->start + f->len > m->size || !fill_is_needed_locked(m, f, &known)) /* the tail unit needs none: run_write_tail() */
 			continue;
 		*cursor = f->start;
 		return true;

@@ -141,19 +141,24 @@ static void write_run(struct mapping *m, struct run *r)
 	}
 }
 
-/* Write all whole units staged up to target below `limit`, in ascending order. *leaves: a folio can only go on when its run has ended. True: there were any. */
-static bool write_pass(struct mapping *m, uint64_t target, uint64_t limit, bool *leaves)
+static struct run *next_run(struct mapping *m, struct walk *walk)
 {
-	uint64_t cursor = 0;
+	leaf_lock(&m->lock);
+	struct run *r = walk->impatient && m->walk_failed ? NULL : run_collect_locked(m, walk);
+	leaf_unlock(&m->lock);
+	return r;
+}
+
+/* Write what can go, ascending. *leaves: some of it can only go when a run of this pass has ended. True: there was any. */
+static bool write_pass(struct mapping *m, struct walk *walk, bool *leaves)
+{
 	bool any = false;
 	struct run *r;
 
 	*leaves = false;
 	for (;;) {
 		run_wait(m, cache_limits.runs_in_flight_max);
-		leaf_lock(&m->lock);
-		r = run_collect_locked(m, &cursor, target, limit);
-		leaf_unlock(&m->lock);
+		r = next_run(m, walk);
 		if (!r)
 			break;
 		any = true;
@@ -164,13 +169,32 @@ static bool write_pass(struct mapping *m, uint64_t target, uint64_t limit, bool 
 	return any;
 }
 
-static bool write_runs(struct mapping *m, uint64_t target, uint64_t limit)
+/*
+ * All passes of a round. An unforced one ends at its first error, and the next begins past it; a forced one goes on, for somebody waits for the rest. True: there was
+ * anything to write.
+ */
+static bool write_runs(struct mapping *m, const struct round *r)
 {
-	bool any = false, leaves;
+	struct walk walk = { .target = r->target, .limit = r->limit, .impatient = !r->forced };
+	bool any = false, again, leaves, left = false;
 
+	leaf_lock(&m->lock);
+	walk.cursor = walk.impatient ? m->walk_cursor : 0;
+	m->walk_partly = walk.cursor > 0;
+	m->walk_failed = false;
+	m->walk_cursor = 0;
+	leaf_unlock(&m->lock);
 	do {
-		any |= write_pass(m, target, limit, &leaves);
-	} while (leaves);
+		any |= write_pass(m, &walk, &leaves);
+		left |= leaves;
+		again = walk.impatient && walk.busy > BUSY_MAX; /* on from the cursor */
+		walk.busy = 0;
+		if (!again) {
+			again = left;
+			left = false;
+			walk.cursor = 0;
+		}
+	} while (again);
 	return any;
 }
 
@@ -180,7 +204,7 @@ static void round_write(struct mapping *m, const struct round *r)
 
 	do {
 		again = r->forced && fill_round(m, r->target, r->limit);
-		again |= write_runs(m, r->target, r->limit);
+		again |= write_runs(m, r);
 		again |= r->forced && r->limit == UINT64_MAX && run_write_tail(m, r->target);
 	} while (again && r->forced);
 }
@@ -317,8 +341,8 @@ static void round_end(struct mapping *m, const struct round *r)
 			fiber_unpark(w->fiber);
 	}
 	expect_writers_locked(m, r, answered);
-	if (r->limit != UINT64_MAX)
-		m->flushed_seq = r->target - 1; /* what was held back is still to go, also where nobody waits for it */
+	if (r->limit != UINT64_MAX || (!r->forced && (m->walk_failed || m->walk_partly)))
+		m->flushed_seq = r->target - 1; /* what was held back, or lies past an error or before where it began, is still to go, also where nobody waits for it */
 	if (!m->dirty_bytes)
 		m->stalled_since_ns = 0;
 	if (m->stalled_since_ns) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */
@@ -329,12 +353,14 @@ static void round_end(struct mapping *m, const struct round *r)
 /* A run of what continues the file on disk without a gap; NULL: nothing does. */
 static struct run *collect_early(struct mapping *m, bool *begun)
 {
-	uint64_t cursor = m->disk_size;
-	struct folio *f = mapping_find_locked(m, cursor);
+	struct walk walk = { .cursor = m->disk_size, .target = m->stage_seq };
+	struct folio *f = mapping_find_locked(m, walk.cursor);
 	struct run *r = NULL;
 
-	if (f && run_can_take_locked(m, f, m->stage_seq))
-		r = run_collect_locked(m, &cursor, m->stage_seq, first_hole_locked(m));
+	if (f && run_can_take_locked(m, f, m->stage_seq)) {
+		walk.limit = first_hole_locked(m);
+		r = run_collect_locked(m, &walk);
+	}
 	if (r && !*begun)
 		mapping_disk_begin_locked(m);
 	*begun |= r != NULL;

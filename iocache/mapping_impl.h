@@ -56,6 +56,9 @@ struct mapping {
 	int growth_error;                 /* for lack of space the running round (or what it wrote early) could not make the file longer; 0: not so */
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
+	bool walk_failed;                 /* a run of this round has failed */
+	bool walk_partly;                 /* this round did not begin at the file's begin */
+	uint64_t walk_cursor;             /* where the next unforced round begins: past the error that ended the last one, or 0 */
 	unsigned runs_in_flight;
 	uint64_t disk_changes;            /* begins and ends of our own changes, plus one: what mapping_look() gives */
 	uint32_t dio_align;               /* as of the last statx that told */
@@ -174,8 +177,8 @@ noyield_fn void readahead_forget_locked(struct mapping *m, struct folio *f);
 
 /* fill.c: give the owned unit at `start` its missing bytes below the end of file: zeros past disk_size, the device's otherwise. 0 or -errno. */
 fiber_fn int mapping_fill_unit(struct mapping *m, uint64_t start);
-/* Can be written as it is: every byte below the end of file is known. */
-noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f);
+/* f cannot be written as it is. If it can: the bytes of it to write in *known, all of it, or the whole blocks that are dirty. */
+noyield_fn bool fill_is_needed_locked(const struct mapping *m, const struct folio *f, struct byterange *known);
 /* Fill all half-written dirty units staged up to target, below byte `limit`, side by side. True: there were any. */
 fiber_fn bool fill_round(struct mapping *m, uint64_t target, uint64_t limit);
 
@@ -193,8 +196,22 @@ struct run {
 
 /* f is whole, staged up to target, and not under way. */
 noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target);
-/* The next run at or after *cursor and below `limit` of units staged up to target; NULL: none. Moves the cursor. Marks its folios as under way. */
-noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit);
+/*
+ * One pass over what is dirty, ascending. What cannot go because a run carries other blocks of it is busy: an impatient pass skips BUSY_MAX of these and ends at the
+ * next one, its cursor there.
+ */
+struct walk {
+	uint64_t cursor;   /* the next run begins here or later */
+	uint64_t target;   /* units staged up to this number */
+	uint64_t limit;    /* below this byte */
+	bool impatient;
+	unsigned busy;     /* folios met that were */
+};
+
+enum { BUSY_MAX = 5 };
+
+/* The next run; NULL: none. Moves the cursor. Marks its folios as under way. */
+noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk);
 /* Write, account, free. */
 fiber_fn void run_write(struct run *r);
 /* The unit with the logical end of file in it, if dirty with a number up to target: its dirty bytes through the page cache. True: it was. */

@@ -48,12 +48,16 @@ fiber_fn void run_wait(struct mapping *m, unsigned below)
 /* The part of f at or after `at` that can go now: all of it, or of a large folio with a state its first dirty stretch. */
 static bool part_to_take(const struct mapping *m, const struct folio *f, uint64_t at, uint64_t target, struct part *part)
 {
+	struct byterange known;
+
 	if (!f->dirty_seq || f->dirty_seq > target || f->run)
 		return false;
 	if (f->large && f->blocks)
 		return large_stretch_locked(m, f, at, &part->start, &part->end);
-	*part = (struct part){ f->start, folio_end(f) };
-	return folio_end(f) <= m->size && !fill_is_needed_locked(m, f);
+	if (folio_end(f) > m->size || fill_is_needed_locked(m, f, &known))
+		return false;
+	*part = (struct part){ f->start + known.start, f->start + known.end };
+	return true;
 }
 
 noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio *f, uint64_t target)
@@ -63,12 +67,21 @@ noyield_fn bool run_can_take_locked(const struct mapping *m, const struct folio 
 	return part_to_take(m, f, 0, target, &part) && part.start == f->start;
 }
 
-static struct folio *first_that_can_go(struct mapping *m, uint64_t cursor, uint64_t target, struct part *part)
+static bool is_busy(const struct folio *f, uint64_t target)
 {
-	struct folio *f = mapping_first_locked(m, cursor);
+	return f->run && f->dirty_seq && f->dirty_seq <= target;
+}
 
-	while (f && !part_to_take(m, f, cursor, target, part))
-		f = mapping_next_locked(f);
+static struct folio *first_that_can_go(struct mapping *m, struct walk *walk, struct part *part)
+{
+	struct folio *f;
+
+	for (f = mapping_first_locked(m, walk->cursor); f && !part_to_take(m, f, walk->cursor, walk->target, part); f = mapping_next_locked(f)) {
+		if (!is_busy(f, walk->target) || walk->busy++ < BUSY_MAX || !walk->impatient)
+			continue;
+		walk->cursor = f->start;
+		return NULL;
+	}
 	return f;
 }
 
@@ -111,23 +124,23 @@ static void take(struct run *r, unsigned i, struct folio *f, const struct part *
 		f->dirty_seq = 0;
 }
 
-noyield_fn struct run *run_collect_locked(struct mapping *m, uint64_t *cursor, uint64_t target, uint64_t limit)
+noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 {
 	struct part part;
-	struct folio *f = first_that_can_go(m, *cursor, target, &part);
+	struct folio *f = first_that_can_go(m, walk, &part);
 	struct run *r;
 
-	if (!f || f->start >= limit)
+	if (!f || f->start >= walk->limit)
 		return NULL;
-	r = run_alloc(m, count_stretch(m, f, part, target, limit));
+	r = run_alloc(m, count_stretch(m, f, part, walk->target, walk->limit));
 	r->start = part.start;
 	for (unsigned i = 0; i < r->count; i++, f = mapping_next_locked(f)) {
-		part_to_take(m, f, i ? 0 : r->start, target, &part);
+		part_to_take(m, f, i ? 0 : r->start, walk->target, &part);
 		take(r, i, f, &part);
 		r->leaves |= f->dirty_seq != 0;
 	}
 	r->growing = r->end > m->disk_size;
-	*cursor = r->end;
+	walk->cursor = r->end;
 	m->runs_in_flight++;
 	return r;
 }
@@ -176,6 +189,8 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 	m->disk_size = done > start ? max_u64(m->disk_size, done) : m->disk_size;
 	if (done < end) {
 		counter_add(&runs_failed, 1);
+		m->walk_failed = true;
+		m->walk_cursor = end;
 		keep = mapping_fail_locked(m, done, end, r->seq, any_unstable(m, r->id, align_down(done, m->unit), end), error);
 		m->growth_error = keep && r->growing ? error : m->growth_error;
 	} else {
