@@ -181,6 +181,25 @@ Test(write_path_blocks, every_block_size_65536) { rig_run(&(struct rig_config){ 
 
 /* ---- blocks smaller than the unit ---- */
 
+/* Whole blocks can be written as they are: nothing is read for the rest of their unit, which stays the disk's. */
+static void whole_blocks(void)
+{
+	fill_file(1);
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, rig_unit + 512, 1536, 77, VFS_FILE_SYNC), 0);
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, 3 * rig_unit - 512, rig_unit + 1024, 78, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(counter_value("cache.fills.read"), 0);
+	rig_expect_disk(0, rig_unit + 512, 1);
+	rig_expect_disk(rig_unit + 512, 1536, 77);
+	rig_expect_disk(rig_unit + 2048, 2 * rig_unit - 512 - 2048, 1);
+	rig_expect_disk(3 * rig_unit - 512, rig_unit + 1024, 78);
+	rig_expect_disk(4 * rig_unit + 512, 10 * rig_unit, 1);
+	rig_expect_read(rig_unit, 512, 1);
+	rig_expect_read(rig_unit + 512, 1536, 77);
+}
+
+Test(write_path_blocks, whole_blocks_inside_an_edge_need_no_fill) { rig_run(&small_blocks, whole_blocks); } /* 1.2, 2.6 */
+
 /* Blocks from one client, bytes from another: the edge is complete with the last of them, and goes. */
 static void blocks_and_bytes(void)
 {

@@ -355,7 +355,7 @@ static void foreign_while_filling(void)
 	rig_commit(0, 0, NULL);
 }
 
-Test(write_path_large, a_fill_from_before_a_foreign_change_gives_nothing)
+Test(write_path_large, a_fill_from_before_a_foreign_change_gives_nothing) /* 3.5 */
 {
 	rig_run(&(struct rig_config){ .latency_ns_max = FILL_NS_MAX }, foreign_while_filling);
 }
@@ -378,7 +378,7 @@ static void cut_while_filling(void)
 	rig_commit(0, 0, NULL);
 }
 
-Test(write_path_large, a_fill_from_before_a_truncate_gives_nothing)
+Test(write_path_large, a_fill_from_before_a_truncate_gives_nothing) /* 3.5 */
 {
 	rig_run(&(struct rig_config){ .latency_ns_max = FILL_NS_MAX }, cut_while_filling);
 }

@@ -45,7 +45,7 @@ static void unforced(void)
 	cr_assert_eq(rig_commit(0, 0, NULL), 0);
 }
 
-Test(write_path_walk, an_unforced_walk_ends_at_an_error_and_the_next_goes_on_past_it) { rig_run(&(struct rig_config){ .cache = { .runs_in_flight_max = 1 } }, unforced); }
+Test(write_path_walk, an_unforced_walk_ends_at_an_error_and_the_next_goes_on_past_it) { rig_run(&(struct rig_config){ .cache = { .runs_in_flight_max = 1 } }, unforced); } /* 5.5, 5.6 */
 
 /* 5.6: a forced one goes on; only the WRITE whose bytes failed hears of it. */
 static void forced(void)
@@ -60,7 +60,7 @@ static void forced(void)
 	rig_expect_disk(8 * UNIT, UNIT, 3);
 }
 
-Test(write_path_walk, a_forced_walk_goes_on) { rig_run(&(struct rig_config){ .cache = { .runs_in_flight_max = 1 } }, forced); }
+Test(write_path_walk, a_forced_walk_goes_on) { rig_run(&(struct rig_config){ .cache = { .runs_in_flight_max = 1 } }, forced); } /* 5.6 */
 
 /* 1.2, 2.6: whole blocks inside an edge go by themselves: nothing is read for them, and their neighbours are not written. */
 static void whole_blocks(void)
@@ -82,7 +82,7 @@ static void whole_blocks(void)
 	rig_expect_disk(UNIT + 2560, UNIT - 2560, 7);
 }
 
-Test(write_path_walk, whole_blocks_of_an_edge_need_no_read) { rig_run(&(struct rig_config){ .block = 512 }, whole_blocks); }
+Test(write_path_walk, whole_blocks_of_an_edge_need_no_read) { rig_run(&(struct rig_config){ .block = 512 }, whole_blocks); } /* 1.2, 2.6 */
 
 /* A block in part: that needs the rest of it. */
 static void part_of_a_block(void)
@@ -95,4 +95,4 @@ static void part_of_a_block(void)
 	rig_expect_disk(UNIT + 2536, UNIT - 2536, 9);
 }
 
-Test(write_path_walk, a_block_in_part_is_filled) { rig_run(&(struct rig_config){ .block = 512 }, part_of_a_block); }
+Test(write_path_walk, a_block_in_part_is_filled) { rig_run(&(struct rig_config){ .block = 512 }, part_of_a_block); } /* 2.6 */

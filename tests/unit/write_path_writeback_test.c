@@ -8,8 +8,9 @@
 
 #include "iocache/mapping_impl.h"
 #include "tests/unit/write_path_harness.h"
+#include "vfs/export.h"
 
-static const struct rig_config plain = { 0 };
+static const struct rig_config plain = { 0 }, slow = { .latency_ns_max = 2000000 }, one_at_a_time = { .cache = { .runs_in_flight_max = 1 } };
 
 static int64_t runs_since, bytes_since;
 
@@ -351,6 +352,125 @@ static void first_error(void)
 }
 
 Test(write_path_writeback, a_commit_goes_on_after_an_error) { rig_run(&plain, first_error); } /* 5.6 */
+
+/* ---- the walk ---- */
+
+enum { FOLIOS = 9, STRETCHES = 3 };
+
+/* Large folios that a reader keeps, each with several dirty stretches: of each one can go at a time, the others are busy meanwhile. */
+static void many_stretches(void)
+{
+	((struct export_view *)rig_call.view)->options.keep_edges = true;
+	for (unsigned i = 0; i < FOLIOS + 4; i++)
+		cr_assert_eq(rig_write(i * LARGE_BYTES, LARGE_BYTES, 9, VFS_FILE_SYNC), 0);
+	for (unsigned i = 0; i < FOLIOS; i++)
+		rig_expect_read(i * LARGE_BYTES, LARGE_BYTES, 9);
+	fiber_sleep_ns(10000000);
+	((struct export_view *)rig_call.view)->options.write_mode = EXPORT_MODE_DONTCACHE;
+	mark_runs();
+	for (unsigned i = 1; i < FOLIOS; i++)                                        /* the first piece came without being read ahead */
+		for (unsigned k = 0; k < STRETCHES; k++)
+			cr_assert_eq(rig_write(i * LARGE_BYTES + (1 + 4 * k) * rig_unit, rig_unit, (uint8_t)(1 + k), VFS_UNSTABLE), 0);
+}
+
+static void expect_stretches(void)
+{
+	for (unsigned i = 1; i < FOLIOS; i++)
+		for (unsigned k = 0; k < STRETCHES; k++) {
+			rig_expect_disk(i * LARGE_BYTES + (1 + 4 * k) * rig_unit, rig_unit, (uint8_t)(1 + k));
+			rig_expect_disk(i * LARGE_BYTES + (2 + 4 * k) * rig_unit, 3 * rig_unit, 9);
+		}
+}
+
+/* Progress skips a few that are busy, then stops there, and goes on from there: nobody asks for it again, and each block leaves once. */
+static void skipped(void)
+{
+	many_stretches();
+	rig_settle();
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(run_bytes(), (FOLIOS - 1) * STRETCHES * rig_unit);
+	expect_stretches();
+	cr_assert_eq(sim_stats().fsyncs, FOLIOS + 4);
+}
+
+Test(write_path_writeback, progress_skips_what_is_busy_and_comes_back) { rig_run(&slow, skipped); } /* 5.2, 5.5 */
+
+/* Integrity waits for all of them. */
+static void waited_for(void)
+{
+	many_stretches();
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(run_bytes(), (FOLIOS - 1) * STRETCHES * rig_unit);
+	sim_power_cut();
+}
+
+Test(write_path_writeback, integrity_waits_for_what_is_busy) { rig_run_cut(&slow, waited_for, expect_stretches); } /* 5.2 */
+
+static uint8_t on_disk(unsigned unit)
+{
+	uint8_t byte;
+
+	cr_assert_eq(sim_peek(1, &byte, 1, (uint64_t)unit * rig_unit), 1);
+	return byte;
+}
+
+static void until_on_disk(unsigned unit)
+{
+	while (on_disk(unit) == 9)
+		fiber_yield();
+}
+
+/* An error ends the round of a background writeback, the next one begins past it: what follows is written, ascending, and what failed is not tried again in this lap. */
+static void error_in_the_background(int error)
+{
+	make_file(64);
+	for (unsigned i = 0; i < 5; i++)
+		write_units(10 * i, 2);
+	fault_arm(FAULT_IO_WRITEV, error, 1, 1);
+	for (unsigned i = 0; i < 5; i++) {
+		if (i == 1)
+			continue;
+		until_on_disk(10 * i);
+		for (unsigned k = i + 1; k < 5; k++)
+			cr_assert_eq(on_disk(10 * k), 9, "%u before %u", 10 * k, 10 * i);
+	}
+}
+
+static void lost_in_the_background(void)
+{
+	error_in_the_background(EIO);
+	rig_settle();
+	cr_assert_eq(runs(), 5);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+}
+
+Test(write_path_writeback, background_writeback_goes_on_past_an_error) { rig_run(&one_at_a_time, lost_in_the_background); } /* 5.5, 5.6 */
+
+/* The same where the data is kept: the next WRITE makes it go on, past what failed, which comes last. */
+static void kept_in_the_background(void)
+{
+	make_file(64);
+	for (unsigned i = 0; i < 3; i++)
+		write_units(10 * i, 2);
+	fault_arm(FAULT_IO_WRITEV, EDQUOT, 1, 1);
+	until_on_disk(0);
+	while (!counter_value("write.runs_failed"))
+		fiber_yield();
+	cr_assert_eq(rig_write(40 * rig_unit, rig_unit, 41, VFS_UNSTABLE), -EDQUOT); /* who comes first hears of it */
+	write_units(40, 1);
+	until_on_disk(20);
+	cr_assert_eq(rig_in_hand(10 * rig_unit, 12 * rig_unit), 2 * rig_unit);
+	until_on_disk(40);
+	cr_assert_eq(rig_in_hand(10 * rig_unit, 12 * rig_unit), 2 * rig_unit);
+	while (rig_in_hand(10 * rig_unit, 12 * rig_unit))                            /* the next lap, without anybody's asking */
+		fiber_yield();
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	expect_units(10, 2);
+	expect_units(20, 2);
+}
+
+Test(write_path_writeback, background_writeback_is_cyclic) { rig_run(&one_at_a_time, kept_in_the_background); } /* 5.5, 5.6 */
 
 /* ---- truncate ---- */
 
