@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "iocache/mapping.h"
+#include "iocache/mapping_impl.h"
 #include "runtime/buf.h"
 #include "runtime/clock.h"
 #include "runtime/counter.h"
@@ -430,6 +430,14 @@ static void do_truncate(void)
 	a->used = false;
 }
 
+/* The cache's own invariants, between any two steps of others. */
+static void check_index(void)
+{
+	leaf_lock(&w.file.mapping->lock);
+	mapping_check_locked(w.file.mapping);
+	leaf_unlock(&w.file.mapping->lock);
+}
+
 static void client_main(void *arg)
 {
 	for (uint32_t i = 0; i < w.ops; i++) {
@@ -445,6 +453,7 @@ static void client_main(void *arg)
 			do_truncate();
 		else
 			fiber_sleep_ns(sim_random(3) ? sim_random(1000000) : sim_random(800000000));
+		check_index();
 	}
 	w.running--;
 }

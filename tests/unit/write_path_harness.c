@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "iocache/mapping_impl.h"
 #include "runtime/io.h"
 #include "runtime/reactor.h"
 #include "vfs/export.h"
@@ -99,6 +100,13 @@ void rig_run_cut(const struct rig_config *c, void (*test)(void), void (*after)(v
 	cr_assert_eq(run_once(after), 0);
 }
 
+void rig_check(void)
+{
+	leaf_lock(&rig_mapping->lock);
+	mapping_check_locked(rig_mapping);
+	leaf_unlock(&rig_mapping->lock);
+}
+
 int rig_write_skewed(uint64_t offset, uint32_t len, uint8_t value, enum vfs_stable stable, uint32_t skew)
 {
 	struct buf *b = buf_alloc(len + 2 * PAGE_BYTES);
@@ -111,6 +119,7 @@ int rig_write_skewed(uint64_t offset, uint32_t len, uint8_t value, enum vfs_stab
 	if (!error)
 		cr_assert(result.count == len && result.committed >= stable && result.wcc.post_valid);
 	buf_put(b);
+	rig_check();
 	return error;
 }
 
@@ -124,7 +133,10 @@ int rig_commit(uint64_t offset, uint32_t count, uint64_t *verf)
 	uint64_t unused;
 	struct vfs_wcc wcc;
 
-	return vfs_commit(&rig_call, rig_file, offset, count, verf ? verf : &unused, &wcc);
+	int error = vfs_commit(&rig_call, rig_file, offset, count, verf ? verf : &unused, &wcc);
+
+	rig_check();
+	return error;
 }
 
 int rig_read(uint64_t offset, uint32_t len, uint8_t *got)
@@ -139,6 +151,7 @@ int rig_read(uint64_t offset, uint32_t len, uint8_t *got)
 		memcpy(got + at, result.iov[i].iov_base, result.iov[i].iov_len);
 	cr_assert_eq(at, result.count);
 	vfs_read_put(&result);
+	rig_check();
 	return (int)at;
 }
 
@@ -183,6 +196,7 @@ uint64_t rig_in_hand(uint64_t start_at, uint64_t end)
 void rig_settle(void)
 {
 	fiber_sleep_ns(1000000000);
+	rig_check();
 }
 
 static void job_main(void *arg)

@@ -50,6 +50,8 @@ void rig_expect_read(uint64_t offset, uint32_t len, uint8_t value);
 void rig_expect_disk(uint64_t offset, uint64_t len, uint8_t value);
 /* Bytes of the range that are in hand. */
 uint64_t rig_in_hand(uint64_t start, uint64_t end);
+/* The index is consistent; all of the above look at that too. */
+void rig_check(void);
 /* Longer than all latencies and waits for a partner: what the server does by itself is done. Kept units are still there. */
 void rig_settle(void);
 
