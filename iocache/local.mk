@@ -29,3 +29,9 @@ check_PROGRAMS += tests/unit/mapping_reactors_test
 TESTS += tests/unit/mapping_reactors_test
 tests_unit_mapping_reactors_test_SOURCES = tests/unit/mapping_reactors_test.c
 tests_unit_mapping_reactors_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)
+
+# Tests that mutants of tests/mutants/LIST called for.
+check_PROGRAMS += tests/unit/mutant_blocks_test
+TESTS += tests/unit/mutant_blocks_test
+tests_unit_mutant_blocks_test_SOURCES = tests/unit/mutant_blocks_test.c
+tests_unit_mutant_blocks_test_LDADD = libiocache.a libruntime.a $(RUNTIME_LIBS) $(CRITERION_LIBS)

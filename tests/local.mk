@@ -25,6 +25,12 @@ TESTS += tests/layering tests/layering_test
 endif
 EXTRA_DIST += tests/layering tests/layering_test tests/tally tests/run-test
 
+# Bugs put into the cache by hand (tests/mutants/run): here only whether each still fits the tree.
+if !SANITIZED
+TESTS += tests/mutants/list_test
+endif
+EXTRA_DIST += tests/mutants/list_test tests/mutants/run tests/mutants/LIST
+
 TESTS += tests/lab/lab_test
 EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh
 
