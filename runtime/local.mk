@@ -39,6 +39,7 @@ libruntime_a_SOURCES += \
 	runtime/sim.h \
 	runtime/sim_disk.c \
 	runtime/sim_disk.h \
+	runtime/sim_explore.c \
 	runtime/sim_file.c \
 	runtime/sim_net.c \
 	runtime/sim_random.h \

@@ -85,14 +85,14 @@ static struct laters laters = LIST_HEAD_INITIALIZER(laters);
 static char seed_text[32];
 static struct sigaction abort_before;
 
-static int event_compare(const struct sim_event *a, const struct sim_event *b)
+int sim_event_compare(const struct sim_event *a, const struct sim_event *b)
 {
 	if (a->at_ns != b->at_ns)
 		return a->at_ns < b->at_ns ? -1 : 1;
 	return a->tie < b->tie ? -1 : a->tie > b->tie;
 }
 
-RB_GENERATE_INTERNAL(sim_events, sim_event, link, event_compare, static __attribute__((unused)))
+RB_GENERATE(sim_events, sim_event, link, sim_event_compare)
 
 void sim_event_disarm(struct sim_event *e)
 {
@@ -380,12 +380,16 @@ static void sim_cancel_all(struct reactor *r)
 		sim_net_cancel(NULL);
 }
 
-static void deliver(struct sim_event *e)
+void sim_event_deliver(struct sim_event *e)
 {
-	if (step())
-		return;
 	sim_event_disarm(e);
 	e->fn(e);
+}
+
+static void deliver(struct sim_event *e)
+{
+	if (!step())
+		sim_event_deliver(e);
 }
 
 static unsigned count_due(void)
@@ -425,6 +429,11 @@ static void sim_poll(struct reactor *r, uint64_t timeout_ns)
 
 	if (sim.dead)
 		return;
+	if (sim.explorer.choose) {
+		sim_explore_poll(r, sim.nudged ? 0 : timeout_ns);
+		sim.nudged = false;
+		return;
+	}
 	if (!count_due() && !sim.nudged && may_jump(timeout_ns))
 		jump(timeout_ns ? timeout_ns : UINT64_MAX);
 	sim.nudged = false;
@@ -514,6 +523,8 @@ static unsigned sim_pick(struct reactor *r, unsigned n)
 {
 	unsigned choice;
 
+	if (sim.explorer.choose)
+		return sim_explore_pick(r);
 	if (step())
 		return 0;
 	choice = (unsigned)sim_random(n);

@@ -17,6 +17,8 @@
 
 #include "runtime/base.h"
 
+struct io_op;
+
 struct sim_config {
 	uint64_t seed;
 	uint32_t block_bytes;      /* 512...65536: dio_offset_align of files; 0: files have no direct I/O */
@@ -64,6 +66,30 @@ uint64_t sim_steps(void);
 unsigned sim_cuts(void);                         /* cuts since sim_init() */
 /* A hash of all that happened since sim_init(): equal for equal seeds and programs, whatever the addresses. */
 uint64_t sim_trace_hash(void);
+
+/*
+ * Exhaustive exploration instead of the seed, for a model checker: see sim_explore.c. From sim_explore() until sim_fini() operations take no time, a write lands as a
+ * whole at its end, and whenever something could happen choose() says which of the n (>= 1) things does: fibers that are ready or have yielded idle, each operation's next
+ * moment, the next timer. Called on the loop, between two of these; it may look at anything, and must not change it. No steps are counted.
+ */
+struct sim_explorer {
+	unsigned (*choose)(unsigned n);
+	void (*submitted)(const struct io_op *op); /* of a file, before anything of it is done; may be NULL */
+};
+void sim_explore(const struct sim_explorer *x);
+
+/* What a power cut now might leave of a file: `bytes` (NULL: zeros) at [offset, offset + len), len 0 where the file would be empty, with a size of `size`. */
+struct sim_survivor {
+	uint64_t size, offset;
+	uint32_t len;
+	const uint8_t *bytes;
+};
+/*
+ * Everything that a power cut now might leave of file `number`: each size, and for it each content of each block below it by itself, for blocks choose apart. Changes nothing.
+ */
+void sim_survivors(uint64_t number, void (*fn)(void *arg, const struct sim_survivor *s), void *arg);
+/* A hash of the disk with all that a cut may choose from, and of the operations in flight; equal for equal states, however they came about. */
+uint64_t sim_state_hash(void);
 
 /* Network: a connected pair of stream descriptors, subject to net_* faults; usable with IO_RECVMSG/IO_SENDMSG/IO_CLOSE; and a listener to IO_ACCEPT from. */
 int sim_socketpair(int fd[2]);

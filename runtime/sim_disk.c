@@ -27,11 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSIONS_MAX = 12, SIZE_CHANGES_MAX = 64 };
+#include "runtime/sim.h"
+
+enum { VERSIONS_MAX = 12, SIZE_CHANGES_MAX = 64, SURVIVORS_MAX = 64 };
 
 /* Immutable once another struct points to it. */
 struct disk_content {
 	unsigned refs;
+	uint64_t hash; /* of the bytes; 0: not asked for yet */
 	uint8_t bytes[];
 };
 
@@ -621,6 +624,152 @@ void disk_cut(struct disk *d)
 
 	LIST_FOREACH(f, &d->files, link)
 		file_cut(f);
+}
+
+static void copy_block(struct disk_file *to, const struct disk_block *from)
+{
+	struct disk_block *b = block_make(to, from->index);
+	const struct disk_version *v;
+	struct disk_version *mine;
+
+	b->now = content_get(from->now);
+	b->durable = content_get(from->durable);
+	b->allocated = from->allocated;
+	STAILQ_FOREACH(v, &from->versions, link) {
+		mine = must_alloc(sizeof(*mine));
+		*mine = *v;
+		content_get(mine->content);
+		STAILQ_INSERT_TAIL(&b->versions, mine, link);
+		b->versions_count++;
+	}
+}
+
+struct disk_file *disk_copy(const struct disk_file *f, struct disk *d)
+{
+	struct disk_file *copy = must_alloc(sizeof(*copy));
+	const struct disk_size_change *c;
+	struct disk_size_change *mine;
+	struct disk_block *b;
+
+	*d = *f->disk;
+	LIST_INIT(&d->files);
+	*copy = *f;
+	copy->disk = d;
+	RB_INIT(&copy->blocks);
+	STAILQ_INIT(&copy->size_changes);
+	RB_FOREACH(b, disk_blocks, (struct disk_blocks *)&f->blocks)
+		copy_block(copy, b);
+	STAILQ_FOREACH(c, &f->size_changes, link) {
+		mine = must_alloc(sizeof(*mine));
+		*mine = *c;
+		STAILQ_INSERT_TAIL(&copy->size_changes, mine, link);
+	}
+	return copy;
+}
+
+void disk_copy_fini(struct disk_file *f)
+{
+	file_free(f);
+}
+
+/* The contents that block_survivor() may come to, one reference each: how many. */
+static unsigned block_candidates(const struct disk_file *f, const struct disk_block *b, uint64_t meta_seq, struct disk_content *candidate[])
+{
+	const struct disk_version *v;
+	unsigned n = 1, i;
+
+	candidate[0] = content_get(b->durable);
+	STAILQ_FOREACH(v, &b->versions, link) {
+		ASSERT(n < SURVIVORS_MAX);
+		if (v->zero_start == v->zero_end) {
+			candidate[n++] = content_get(v->content);
+		} else if (v->seq <= meta_seq) {
+			for (i = 0; i < n; i++) {
+				struct disk_content *zeroed = content_zeroed(f->disk, candidate[i], v->zero_start, v->zero_end);
+
+				content_put(candidate[i]);
+				candidate[i] = zeroed;
+			}
+		} else if (v->zero_end - v->zero_start == f->disk->block_bytes) {
+			break;
+		}
+	}
+	return n;
+}
+
+static void block_survivors(struct disk_file *f, struct sim_survivor *s, uint64_t meta_seq, void (*fn)(void *arg, const struct sim_survivor *s), void *arg)
+{
+	struct disk_content *candidate[SURVIVORS_MAX];
+	const struct disk_block *b = block_find(f, s->offset / f->disk->block_bytes);
+	unsigned n = b ? block_candidates(f, b, meta_seq, candidate) : 0, i;
+
+	s->len = (uint32_t)min_u64(f->disk->block_bytes, s->size - s->offset);
+	s->bytes = NULL;
+	if (!b)
+		fn(arg, s);
+	for (i = 0; i < n; i++) {
+		s->bytes = candidate[i] ? candidate[i]->bytes : NULL;
+		fn(arg, s);
+		content_put(candidate[i]);
+	}
+}
+
+static void size_survivors(struct disk_file *f, uint64_t size, uint64_t meta_seq, void (*fn)(void *arg, const struct sim_survivor *s), void *arg)
+{
+	struct sim_survivor s = { .size = size };
+
+	if (!size)
+		fn(arg, &s);
+	for (s.offset = 0; s.offset < size; s.offset += f->disk->block_bytes)
+		block_survivors(f, &s, meta_seq, fn, arg);
+}
+
+void disk_survivors(struct disk_file *f, void (*fn)(void *arg, const struct sim_survivor *s), void *arg)
+{
+	const struct disk_size_change *c;
+
+	size_survivors(f, f->durable_size, 0, fn, arg);
+	STAILQ_FOREACH(c, &f->size_changes, link)
+		size_survivors(f, c->size, c->seq, fn, arg);
+}
+
+static uint64_t content_hash(const struct disk *d, struct disk_content *c)
+{
+	if (c && !c->hash)
+		c->hash = sim_hash(1, c->bytes, d->block_bytes) | 1;
+	return c ? c->hash : 0;
+}
+
+static uint64_t block_hash(const struct disk *d, const struct disk_block *b, uint64_t hash)
+{
+	const struct disk_version *v;
+
+	hash = sim_hash_word(hash, b->index << 1 | b->allocated);
+	hash = sim_hash_word(hash, content_hash(d, b->durable));
+	STAILQ_FOREACH(v, &b->versions, link) {
+		hash = sim_hash_word(hash, v->seq);
+		hash = sim_hash_word(hash, (uint64_t)v->zero_start << 32 | v->zero_end);
+		hash = sim_hash_word(hash, content_hash(d, v->content));
+	}
+	return hash;
+}
+
+uint64_t disk_hash(const struct disk *d)
+{
+	const struct disk_size_change *c;
+	const struct disk_file *f;
+	struct disk_block *b;
+	uint64_t hash = d->seq;
+
+	LIST_FOREACH(f, &d->files, link) {
+		hash = sim_hash_word(hash, f->number);
+		hash = sim_hash_word(hash, f->durable_size);
+		STAILQ_FOREACH(c, &f->size_changes, link)
+			hash = sim_hash_word(sim_hash_word(hash, c->seq), c->size);
+		RB_FOREACH(b, disk_blocks, (struct disk_blocks *)&f->blocks)
+			hash = block_hash(d, b, hash);
+	}
+	return hash;
 }
 
 static void block_check(const struct disk_file *f, const struct disk_block *b)

@@ -15,6 +15,7 @@
 
 struct disk_block;
 struct disk_size_change;
+struct sim_survivor;
 
 RB_HEAD(disk_blocks, disk_block);
 STAILQ_HEAD(disk_size_changes, disk_size_change);
@@ -98,6 +99,13 @@ void disk_sync_end(struct disk_file *f, const struct disk_sync *s, enum disk_syn
 
 /* Cut the power: each file becomes something that a restart could find. Drops no references. */
 void disk_cut(struct disk *d);
+/* A copy that is on no disk's list: `d` becomes a disk of its own for it. Ends with disk_copy_fini(). */
+struct disk_file *disk_copy(const struct disk_file *f, struct disk *d);
+void disk_copy_fini(struct disk_file *f);
+/* All that a cut may leave of f: see sim_survivors(). */
+void disk_survivors(struct disk_file *f, void (*fn)(void *arg, const struct sim_survivor *s), void *arg);
+/* Of all files, with what a cut chooses from. */
+uint64_t disk_hash(const struct disk *d);
 /* Abort if an invariant of f does not hold. */
 void disk_check(const struct disk_file *f);
 

@@ -299,7 +299,7 @@ static void io_start(struct file_io *io)
 	}
 	io->running = true;
 	io->rest_ns = latency - landing;
-	io->event.fn = io_land;
+	io->event.fn = sim.explorer.choose && io->op->code != IO_READV ? io_end : io_land;
 	sim_event_arm(&io->event, landing);
 }
 
@@ -385,6 +385,8 @@ void sim_file_submit(struct io_op *op, const struct sim_fd *fd)
 	int error = check_op(op, fd);
 	struct file_io *io;
 
+	if (sim.explorer.submitted)
+		sim.explorer.submitted(op);
 	if (error || is_empty_transfer(op)) {
 		sim_complete_later(op, error);
 		return;
@@ -403,13 +405,68 @@ void sim_file_submit(struct io_op *op, const struct sim_fd *fd)
 		io_start(io);
 }
 
-static void io_cut(struct file_io *io)
+/* What becomes of it when the power goes, on `file`. */
+static void land(const struct file_io *io, struct disk_file *file)
 {
 	if (io->running && !io->error && is_write(io))
-		disk_write(io->file, io->copy, io->limit, io->op->offset);
+		disk_write(file, io->copy, io->limit, io->op->offset);
 	else if (io->running && io->op->code == IO_FTRUNCATE)
-		disk_truncate(io->file, io->op->len);
+		disk_truncate(file, io->op->len);
+}
+
+static void io_cut(struct file_io *io)
+{
+	land(io, io->file);
 	io_free(io);
+}
+
+void sim_file_land(const struct disk_file *file, struct disk_file *copy)
+{
+	const struct file_io *io;
+
+	TAILQ_FOREACH(io, &ios, link)
+		if (io->file == file)
+			land(io, copy);
+}
+
+/* What a read has brought into memory already. */
+static uint64_t hash_of_read(const struct file_io *io, uint64_t hash)
+{
+	size_t left = io->error ? 0 : io->limit, part;
+
+	for (unsigned i = 0; i < io->iovcnt && left; i++, left -= part) {
+		part = min_u64(left, io->op->iov[i].iov_len);
+		hash = sim_hash(hash, io->op->iov[i].iov_base, part);
+	}
+	return hash;
+}
+
+static uint64_t io_hash(const struct file_io *io)
+{
+	uint64_t words[] = {
+		io->file->number, io->op->code, io->op->offset, io->op->len, io->op->flags, io->len, io->limit, (uint64_t)io->error,
+		io->running, io->grows, io->direct, io->event.fn == io_land, io->op->code == IO_FSYNC ? io->sync.seq : 0,
+	};
+	uint64_t hash = sim_hash(0, words, sizeof(words));
+
+	if (io->copy)
+		return sim_hash(hash, io->copy, io->len);
+	return io->op->code == IO_READV && io->event.fn == io_end ? hash_of_read(io, hash) : hash;
+}
+
+/* What runs is a set, what waits is in order. */
+uint64_t sim_file_hash(void)
+{
+	uint64_t running = 0, waiting = 0;
+	const struct file_io *io;
+
+	TAILQ_FOREACH(io, &ios, link) {
+		if (io->running)
+			running += io_hash(io);
+		else
+			waiting = sim_hash_word(waiting, io_hash(io));
+	}
+	return sim_hash_word(running, waiting);
 }
 
 void sim_file_cut(void)

@@ -29,6 +29,8 @@ struct sim_event {
 };
 
 RB_HEAD(sim_events, sim_event);
+int sim_event_compare(const struct sim_event *a, const struct sim_event *b);
+RB_PROTOTYPE(sim_events, sim_event, link, sim_event_compare)
 
 enum sim_fd_kind { SIM_FD_FREE, SIM_FD_FILE, SIM_FD_SOCKET, SIM_FD_LISTENER };
 
@@ -43,6 +45,7 @@ struct sim_fd {
 
 struct sim_world {
 	struct sim_config config;
+	struct sim_explorer explorer; /* choose is NULL: the seed decides */
 	struct sim_random_state random;
 	struct disk disk;
 	struct sim_stats stats;
@@ -63,6 +66,8 @@ extern struct sim_world sim;
 
 void sim_event_arm(struct sim_event *e, uint64_t delay_ns); /* moves an armed one */
 void sim_event_disarm(struct sim_event *e);
+/* It happens. */
+void sim_event_deliver(struct sim_event *e);
 /* How long something takes: 0...latency_ns_max, nothing at all one time in four. */
 uint64_t sim_latency(void);
 /* True with a probability of p/65536. */
@@ -92,10 +97,17 @@ size_t sim_iov_len(const struct iovec *iov, size_t count);
 size_t sim_iov_gather(uint8_t *to, size_t len, const struct iovec *iov, size_t count, size_t skip);
 size_t sim_iov_scatter(const struct iovec *iov, size_t count, size_t skip, const uint8_t *from, size_t len);
 
+/* sim_explore.c: the backend's pick() and poll() while a model checker chooses */
+unsigned sim_explore_pick(struct reactor *r);
+void sim_explore_poll(struct reactor *r, uint64_t timeout_ns);
+
 /* sim_file.c */
 void sim_file_submit(struct io_op *op, const struct sim_fd *fd);
 int sim_file_statx(const struct sim_fd *fd, struct statx *stx);
 void sim_file_cut(void);   /* operations in flight land partly and are forgotten */
+/* What a cut would do to `file`, whose copy this is: its operations in flight land. */
+void sim_file_land(const struct disk_file *file, struct disk_file *copy);
+uint64_t sim_file_hash(void);
 
 /* sim_net.c */
 void sim_socket_submit(struct io_op *op, struct sim_socket *s);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "runtime/sim.h"
 #include "runtime/sim_disk.h"
 
 enum { BLOCK = 512, CUTS = 1000 };
@@ -373,4 +374,87 @@ Test(sim_disk, random_histories)
 		}
 		finish(f);
 	}
+}
+
+/* ---- what a cut may leave, listed ---- */
+
+enum { SIZES_MAX = 64, BLOCKS = 4 };
+
+static struct listed {
+	uint64_t size[SIZES_MAX];
+	bool may[SIZES_MAX][BLOCKS][256];
+	unsigned sizes;
+} listed;
+
+static void list_survivor(void *arg, const struct sim_survivor *s)
+{
+	if (!listed.sizes || s->offset == 0) {
+		unsigned same = listed.sizes && listed.size[listed.sizes - 1] == s->size;
+
+		cr_assert_lt(listed.sizes, SIZES_MAX);
+		listed.sizes += !same;
+		listed.size[listed.sizes - 1] = s->size;
+	}
+	if (s->len)
+		listed.may[listed.sizes - 1][s->offset / BLOCK][s->bytes ? s->bytes[0] : 0] = true;
+}
+
+static bool is_listed(const struct disk_file *f)
+{
+	for (unsigned i = 0; i < listed.sizes; i++) {
+		bool fits = listed.size[i] == f->size;
+
+		for (uint64_t at = 0; fits && at < f->size; at += BLOCK)
+			fits = listed.may[i][at / BLOCK][byte_at(f, at)];
+		if (fits)
+			return true;
+	}
+	return false;
+}
+
+/* Random changes and syncs: whatever a cut then leaves was listed before it. */
+Test(sim_disk, survivors_are_all_that_a_cut_leaves)
+{
+	for (uint64_t seed = 1; seed <= CUTS; seed++) {
+		struct sim_random_state random = { seed };
+		struct disk_file *f = fresh(seed);
+
+		for (int i = 1; i <= 12; i++) {
+			uint64_t what = sim_random_draw(&random, 8), block = sim_random_draw(&random, BLOCKS);
+
+			if (what < 5)
+				write_fill(f, block * BLOCK, (1 + sim_random_draw(&random, BLOCKS - block)) * BLOCK, i);
+			else if (what < 7)
+				disk_truncate(f, block * BLOCK);
+			else
+				sync_now(f, DISK_SYNC_ALL);
+		}
+		memset(&listed, 0, sizeof(listed));
+		disk_survivors(f, list_survivor, NULL);
+		disk_cut(&disk);
+		cr_assert(is_listed(f), "seed %lu: a cut left what was not listed", (unsigned long)seed);
+		finish(f);
+	}
+}
+
+/* A copy takes changes without the original; equal states have equal hashes, and others not. */
+Test(sim_disk, copy_and_hash)
+{
+	struct disk_file *f = fresh(1), *copy;
+	struct disk other;
+	uint64_t hash;
+
+	write_fill(f, 0, 2 * BLOCK, 1);
+	hash = disk_hash(&disk);
+	copy = disk_copy(f, &other);
+	write_fill(copy, 0, 3 * BLOCK, 2);
+	disk_check(copy);
+	cr_assert_eq(copy->size, 3 * BLOCK);
+	disk_copy_fini(copy);
+	cr_assert_eq(f->size, 2 * BLOCK);
+	cr_assert_eq(block_byte(f, 0), 1);
+	cr_assert_eq(disk_hash(&disk), hash);
+	sync_now(f, DISK_SYNC_ALL);
+	cr_assert_neq(disk_hash(&disk), hash, "durable or not is a difference");
+	finish(f);
 }
