@@ -10,7 +10,7 @@ AM_TESTS_ENVIRONMENT = \
 	export TSAN_OPTIONS=second_deadlock_stack=1:halt_on_error=0; \
 	$(SANITIZED_ENVIRONMENT)
 if SANITIZED
-SANITIZED_ENVIRONMENT = export DATA_SIM_SEEDS=100; export E2E_MODEL_SEEDS=2; export E2E_MILL_SEEDS=1; export E2E_BUDGET_FILES=400;
+SANITIZED_ENVIRONMENT = export DATA_SIM_SEEDS=100; export E2E_MODEL_SEEDS=2; export E2E_MILL_SEEDS=1; export E2E_BUDGET_FILES=400; export EDGE_MODEL_OPTIONS=--few;
 endif
 LOG_COMPILER = $(srcdir)/tests/run-test
 
@@ -36,6 +36,7 @@ EXTRA_DIST += tests/lab/lab_test tests/lab/lab.sh
 
 include tests/e2e/local.mk
 include tests/bench/local.mk
+include tests/model/local.mk
 
 # The data path on the simulated backend: a fixed set of seeds; more by hand (tests/sim/data_sim --minutes 60).
 noinst_PROGRAMS += tests/sim/data_sim
