@@ -190,9 +190,11 @@ noyield_fn void export_view_put(struct export_view *v)
 
 static struct export *export_new(const char *path)
 {
+	static _Atomic uint64_t serials;
 	struct export *e = calloc(1, sizeof(*e));
 
 	ASSERT(e);
+	e->serial = atomic_fetch_add(&serials, 1);
 	e->path = strdup(path);
 	ASSERT(e->path);
 	e->root_fd = e->mount_fd = -1;
@@ -324,6 +326,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	e->local_fs = kind.local;
 	e->one_sync = kind.one_sync;
 	e->max_file_bytes = max_file_bytes(&fs);
+	e->root_dev = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor;
 	e->root_ino = stx.stx_ino;
 	return export_identify(e, entry, &fs);
 }

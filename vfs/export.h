@@ -58,7 +58,8 @@ struct export {
 	uint64_t max_file_bytes;
 	uint64_t id;        /* stable: hash of the file system's identity and the root's kernel handle; first in handles */
 	uint64_t fsid;      /* stable file system identity as fattr3.fsid */
-	uint64_t root_ino;
+	uint64_t root_dev, root_ino;
+	uint64_t serial;    /* later ones have greater numbers */
 	int root_fd;        /* O_PATH, as found by path: keeps the file system from being unmounted */
 	int mount_fd;       /* O_RDONLY, for open_by_handle_at: on a private copy of the mount, where nothing is mounted on top */
 	struct vfs_fh root_fh;
@@ -76,6 +77,12 @@ struct export {
 	/* protected by export.c's lock of the dead: this one is, and waits to be closed */
 	STAILQ_ENTRY(export) dead;
 };
+
+/* The same directory, perhaps by two names; not that of a file system that came in place of another and has its identity. */
+static inline bool export_is_same(const struct export *a, const struct export *b)
+{
+	return a == b || (a->id == b->id && a->root_dev == b->root_dev && a->root_ino == b->root_ino);
+}
 
 /* Start a builder; add lines and files; finish. Errors: -EINVAL with "file:line: what" in errbuf (a clear sentence), nothing changed. */
 struct export_table *export_table_new(void);

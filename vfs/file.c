@@ -10,6 +10,9 @@
  * holds references while it has something to write (hold and release in its config), so an unreferenced file is clean and can be closed at once. When a file
  * has lost its last link and nobody but its mapping uses it, what is dirty is forgotten; it leaves the cache with its last reference.
  *
+ * Where a file system comes in another's place with its identity (a copy, a restored snapshot, one fsid= for both), its files have handles that are in the cache
+ * already, if clients have kept using them: what is open of an earlier export is superseded by the later one's. It is not found any more, and goes with its last reference.
+ *
  * A timer on whichever reactor first put a file in looks every two seconds for files idle for ten. Files that local processes remove give their space back
  * then. A file that could only be opened for reading (somebody executes it, it is immutable) leaves sooner, to be tried again when it is used again.
  */
@@ -80,7 +83,7 @@ static struct vfs_file *find_locked(const struct vfs_fh *fh)
 	struct vfs_file *file;
 
 	TAILQ_FOREACH(file, bucket(fh), hash)
-		if (vfs_fh_equal(&file->fh, fh))
+		if (!file->superseded && vfs_fh_equal(&file->fh, fh))
 			return file;
 	return NULL;
 }
@@ -540,18 +543,33 @@ static fiber_fn int get_slow(const struct vfs_call *call, const struct vfs_fh *f
 	return err ? err : file_open(call->view->export, fh, file);
 }
 
+/* Nobody finds it any more. Who waits to COMMIT what it took sends that again: to the file that is in its place. */
+static void supersede(struct vfs_file *file)
+{
+	leaf_lock(&cache.lock);
+	file->superseded = true;
+	leaf_unlock(&cache.lock);
+	if (vfs_file_mapping(file))
+		vfs_verifier_change();
+}
+
 fiber_fn int vfs_file_get(const struct vfs_call *call, const struct vfs_fh *fh, struct vfs_file **file)
 {
+	struct export *export = call->view->export;
 	struct vfs_file *found = vfs_file_peek(fh);
+	bool older;
 
+	if (found && export_is_same(found->export, export)) {
+		*file = found;
+		return 0;
+	}
 	if (!found)
 		return get_slow(call, fh, file);
-	if (found->export->id != call->view->export->id) {
-		vfs_file_put(found);
-		return -ESTALE;
-	}
-	*file = found;
-	return 0;
+	older = found->export->id == export->id && found->export->serial < export->serial;
+	if (older)
+		supersede(found);
+	vfs_file_put(found);
+	return older ? get_slow(call, fh, file) : -ESTALE;
 }
 
 static struct vfs_file *peek(const struct vfs_fh *fh, bool mapped)
@@ -636,7 +654,7 @@ static void put_locked(struct vfs_file *file)
 		return;
 	file->last_used_ns = clock_mono_ns();
 	TAILQ_INSERT_TAIL(lru_of(file), file, lru);
-	if (file->removed || (file->read_only_until_ns && file->last_used_ns >= file->read_only_until_ns))
+	if (file->removed || file->superseded || (file->read_only_until_ns && file->last_used_ns >= file->read_only_until_ns))
 		bury_locked(file);
 }
 

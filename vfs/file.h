@@ -56,6 +56,7 @@ struct vfs_file {
 	unsigned mapping_refs;     /* those of the above that the mapping holds */
 	unsigned descriptors;      /* it has, or may come to have */
 	bool removed;              /* no links left: goes with its last reference */
+	bool superseded;           /* of a file system in whose place there is another now: not found, goes with its last reference */
 	void *acl;                 /* not local_fs: system.posix_acl_access as of the last vfs_getattr(), or NULL */
 	size_t acl_len;
 	TAILQ_ENTRY(vfs_file) lru;

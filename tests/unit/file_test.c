@@ -657,3 +657,35 @@ Test(file, drain_writes_back)
 	cr_assert(bytes[0] == 'x' && bytes[4999] == 'x');
 	close(fd);
 }
+
+/* What came in place of the file system, and has its identity, is not answered for out of what is still open of the old one; that is closed. */
+static void superseded(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	struct vfs_file *old = harness_root(), *now, *late;
+	const struct vfs_fh root = old->fh;
+	struct vfs_call later = call;
+	struct export_view *view;
+	const int64_t closed = counter_value("file.closed");
+	const uint64_t dev = old->export->root_dev;
+
+	harness_put_another("ext4");
+	later.view = view = harness_view_now();
+	ASSERT(later.view->export != call.view->export && later.view->export->id == call.view->export->id);
+	ASSERT(vfs_file_get(&later, &root, &now) == 0);
+	ASSERT(now != old && now->export == later.view->export && now->export->root_dev != dev);
+	ASSERT(vfs_file_peek(&root) == now);
+	vfs_file_put(now);
+	ASSERT(vfs_file_get(&call, &root, &late) == -ESTALE); /* a call that began before */
+	vfs_file_put(old);
+	wait_closed(closed + 1);
+	vfs_file_put(now);
+	export_view_put(view);
+}
+
+Test(file, superseded)
+{
+	scratch_begin();
+	scratch_fs("ext4");
+	vfs_harness_run("rw,fsid=5", superseded);
+}

@@ -13,6 +13,7 @@
 
 #include "iocache/mapping.h"
 #include "runtime/buf.h"
+#include "runtime/pool.h"
 #include "runtime/reactor.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
@@ -81,16 +82,35 @@ static const struct sockaddr *loopback(void)
 	return (const struct sockaddr *)&sin;
 }
 
-static void install(const char *options)
+static const char *options;
+
+static void install_main(void *arg)
 {
 	struct export_table *t = export_table_new();
 	char spec[256], err[256] = "";
-	const char *below;
 
 	snprintf(spec, sizeof(spec), "%s(%s)", SCRATCH_FS, options);
-	cr_assert_eq(export_table_add_cli(t, spec, err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(export_table_install(t), 0);
-	cr_assert_eq(export_view_by_path(SCRATCH_FS, loopback(), &view, &below), 0);
+	ASSERT(export_table_add_cli(t, spec, err, sizeof(err)) == 0);
+	ASSERT(export_table_install(t) == 0);
+}
+
+struct export_view *harness_view_now(void)
+{
+	struct export_view *now;
+	const char *below;
+
+	ASSERT(export_view_by_path(SCRATCH_FS, loopback(), &now, &below) == 0);
+	return now;
+}
+
+void harness_put_another(const char *type)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "truncate -s 320M %s/another && mkfs.%s -q %s/another && mount -t %s -o loop %s/another %s", SCRATCH, type, SCRATCH, type, SCRATCH,
+		 SCRATCH_FS);
+	run_command(command);
+	pool_run(install_main, NULL, NULL);
 }
 
 static void start(void *arg, unsigned index)
@@ -114,14 +134,16 @@ void harness_before(void (*fn)(void))
 	before = fn;
 }
 
-void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void))
+void vfs_harness_run_on(unsigned reactors, const char *with, void (*fn)(void))
 {
 	const struct reactor_config config = { .reactors = reactors, .fibers = 64, .pool_threads = 4 };
 
 	vfs_fh_set_key((const uint8_t *)"0123456789abcdef");
 	cr_assert_eq(buf_init(64 << 20), 0);
 	cr_assert_eq(cache_init(&(struct cache_config){ 0 }), 0);
-	install(options);
+	options = with;
+	install_main(NULL);
+	view = harness_view_now();
 	cr_assert_eq(vfs_file_cache_init(HARNESS_FILES, descriptors_max), 0);
 	running = reactors;
 	if (before)
@@ -136,9 +158,9 @@ void vfs_harness_run_on(unsigned reactors, const char *options, void (*fn)(void)
 	buf_fini();
 }
 
-void vfs_harness_run(const char *options, void (*fn)(void))
+void vfs_harness_run(const char *with, void (*fn)(void))
 {
-	vfs_harness_run_on(1, options, fn);
+	vfs_harness_run_on(1, with, fn);
 }
 
 struct export_view *harness_view(void)

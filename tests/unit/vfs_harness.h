@@ -37,6 +37,9 @@ void harness_descriptors(unsigned max);
 void harness_before(void (*fn)(void));
 /* Inside: the view of SCRATCH_FS for a loopback client (reference for the test's life), a call by `cred`, and the root, referenced. */
 struct export_view *harness_view(void);
+/* Mount another such file system over SCRATCH_FS and read the exports again. The view that is found then, referenced. */
+void harness_put_another(const char *type);
+struct export_view *harness_view_now(void);
 struct vfs_call harness_call(uint32_t uid, uint32_t gid);
 struct vfs_file *harness_root(void);
 struct vfs_name harness_name(const char *text);
