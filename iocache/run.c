@@ -28,6 +28,8 @@ COUNTER_DEFINE(runs, "write.runs");
 COUNTER_DEFINE(run_bytes, "write.run_bytes");
 COUNTER_DEFINE(runs_failed, "write.runs_failed");
 COUNTER_DEFINE(tails, "write.tails");
+COUNTER_DEFINE(skipped, "cache.skipped");
+COUNTER_DEFINE(passes_ended, "cache.passes_ended_busy");
 
 noyield_fn void run_ended(struct mapping *m)
 {
@@ -77,8 +79,13 @@ static struct folio *first_that_can_go(struct mapping *m, struct walk *walk, str
 	struct folio *f;
 
 	for (f = mapping_first_locked(m, walk->cursor); f && !part_to_take(m, f, walk->cursor, walk->target, part); f = mapping_next_locked(f)) {
-		if (!is_busy(f, walk->target) || walk->busy++ < BUSY_MAX || !walk->impatient)
+		if (!is_busy(f, walk->target))
 			continue;
+		if (walk->busy++ < BUSY_MAX || !walk->impatient) {
+			counter_add(&skipped, 1);
+			continue;
+		}
+		counter_add(&passes_ended, 1);
 		walk->cursor = f->start;
 		return NULL;
 	}

@@ -391,6 +391,8 @@ static void skipped(void)
 	cr_assert_eq(run_bytes(), (FOLIOS - 1) * STRETCHES * rig_unit);
 	expect_stretches();
 	cr_assert_eq(sim_stats().fsyncs, FOLIOS + 4);
+	cr_assert_geq(counter_value("cache.passes_ended_busy"), 1);
+	cr_assert_geq(counter_value("cache.skipped"), 5 * counter_value("cache.passes_ended_busy"));
 }
 
 Test(write_path_writeback, progress_skips_what_is_busy_and_comes_back) { rig_run(&slow, skipped); } /* 5.2, 5.5 */
