@@ -89,3 +89,9 @@ check_PROGRAMS += tests/unit/write_path_blocks_test
 TESTS += tests/unit/write_path_blocks_test
 tests_unit_write_path_blocks_test_SOURCES = tests/unit/write_path_blocks_test.c $(WRITE_PATH_HARNESS)
 tests_unit_write_path_blocks_test_LDADD = $(WRITE_PATH_LIBS)
+
+# Tests that bugs of tests/mutants/LIST called for.
+check_PROGRAMS += tests/unit/mutant_cache_test
+TESTS += tests/unit/mutant_cache_test
+tests_unit_mutant_cache_test_SOURCES = tests/unit/mutant_cache_test.c $(WRITE_PATH_HARNESS)
+tests_unit_mutant_cache_test_LDADD = $(WRITE_PATH_LIBS)
