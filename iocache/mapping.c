@@ -278,6 +278,24 @@ static void check_blocks(const struct mapping *m, const struct folio *f)
 		ASSERT(!((b->dirty[i] | b->flight[i]) & ~b->uptodate[i]) && !(b->dirty[i] & b->flight[i]));
 }
 
+static bool is_subset(const struct byteset *part, const struct byteset *whole)
+{
+	for (uint32_t i = 0; i < part->count; i++)
+		if (!byteset_covers(whole, part->range[i].start, part->range[i].end))
+			return false;
+	return true;
+}
+
+static void check_bytes(const struct folio *f)
+{
+	byteset_check(&f->valid);
+	byteset_check(&f->written);
+	byteset_check(&f->dirty);
+	ASSERT(is_subset(&f->written, &f->valid));
+	ASSERT(is_subset(&f->dirty, &f->valid));
+	ASSERT(is_accounted(f) || !f->dirty.count);
+}
+
 noyield_fn void mapping_check_locked(struct mapping *m)
 {
 	uint64_t dirty = 0, kept = 0, end = 0;
@@ -293,9 +311,7 @@ noyield_fn void mapping_check_locked(struct mapping *m)
 		ASSERT(f->dirty_seq <= m->stage_seq);
 		dirty += is_accounted(f) ? f->len : 0;
 		kept += f->is_kept ? f->len : 0;
-		byteset_check(&f->valid);
-		byteset_check(&f->written);
-		byteset_check(&f->dirty);
+		check_bytes(f);
 	}
 	ASSERT(dirty == m->dirty_bytes);
 	ASSERT(kept == m->kept_bytes);

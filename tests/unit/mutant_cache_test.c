@@ -252,6 +252,69 @@ static void refused(void)
 
 Test(mutant_cache, a_refused_truncate_changes_the_verifier) { rig_run(&plain, refused); }
 
+static bool cut_done;
+
+static void cut_main(void *arg)
+{
+	cr_assert_eq(mapping_truncate(rig_mapping, 2 * UNIT), 0);
+	cut_done = true;
+}
+
+/* cut-does-not-wait-for-those-before: a stable WRITE that came before a truncate is on the disk when it is answered, or the truncate is. */
+static void write_then_cut(void)
+{
+	struct rig_job job = { .offset = 0, .len = 8 * UNIT, .value = 1, .stable = VFS_FILE_SYNC };
+
+	rig_start(&job, 1);
+	while (!rig_mapping->waiting)
+		fiber_yield();
+	cr_assert_eq(fiber_spawn(cut_main, NULL, "truncate"), 0);
+	while (!job.done)
+		fiber_sleep_ns(1000);
+	cr_assert(cut_done || sim_size(1) == 8 * UNIT, "the disk has %llu bytes", (unsigned long long)sim_size(1));
+	cr_assert_eq(job.error, 0);
+	while (!cut_done)
+		fiber_sleep_ns(1000);
+	cr_assert_eq(sim_size(1), 2 * UNIT);
+}
+
+Test(mutant_cache, a_truncate_lets_stable_writes_before_it_have_their_bytes) { rig_run(&slow, write_then_cut); }
+
+/* ---- no space ---- */
+
+/*
+ * An UNSTABLE WRITE of four units, and before it has gone a stable one of a part: there is no space for either, then there is. What was acknowledged is there.
+ */
+static void acknowledged_stays(enum export_mode mode, uint64_t offset, uint32_t len)
+{
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1000);
+	cr_assert_eq(write_mode(mode, 0, 4 * UNIT, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(write_mode(mode, offset, len, 2, VFS_FILE_SYNC), -ENOSPC);
+	fault_disarm_all();
+	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);
+	fiber_sleep_ns(2000000000);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(sim_size(1), 4 * UNIT);
+	cr_assert_eq(rig_lost, 0);
+	if (offset)
+		rig_expect_disk(0, offset, 1);
+	if (offset + len < 4 * UNIT)
+		rig_expect_disk(offset + len, 4 * UNIT - offset - len, 1);
+}
+
+static void edge_over_adopted(void) { acknowledged_stays(EXPORT_MODE_DIRECT, UNIT + 100, 100); }
+static void middle_over_adopted(void) { acknowledged_stays(EXPORT_MODE_DIRECT, UNIT, UNIT); }
+static void all_over_adopted(void) { acknowledged_stays(EXPORT_MODE_DIRECT, 0, 4 * UNIT); }
+static void edge_over_large(void) { acknowledged_stays(EXPORT_MODE_DONTCACHE, UNIT + 100, 100); }
+static void middle_over_large(void) { acknowledged_stays(EXPORT_MODE_DONTCACHE, UNIT, UNIT); }
+
+/* dirty-again-loses-unstable, split-loses-unstable, punch-forgets-unstable, stable-over-unstable-is-stable, large-split-loses-unstable */
+Test(mutant_cache, without_space_what_was_acknowledged_stays_beside_an_edge) { rig_run(&plain, edge_over_adopted); }
+Test(mutant_cache, without_space_what_was_acknowledged_stays_beside_a_middle) { rig_run(&plain, middle_over_adopted); }
+Test(mutant_cache, without_space_what_was_acknowledged_stays_below_another) { rig_run(&plain, all_over_adopted); }
+Test(mutant_cache, without_space_what_was_acknowledged_stays_in_a_large_folio) { rig_run(&plain, edge_over_large); }
+Test(mutant_cache, without_space_what_was_acknowledged_stays_around_a_middle) { rig_run(&plain, middle_over_large); }
+
 /* ---- large folios ---- */
 
 /* The third piece of a file of values 1...8, read ahead and there to stay. */
