@@ -385,7 +385,78 @@ static void cut_short(void)
 
 Test(write_path_blocks, what_was_cut_short_is_not_published) { rig_run(&(struct rig_config){ .no_direct = true }, cut_short); } /* 4.3 */
 
+static bool read_done;
+
+static void reader_of_piece_1(void *arg)
+{
+	read_piece(1);
+	read_done = true;
+}
+
+static bool is_being_filled(uint64_t at)
+{
+	leaf_lock(&rig_mapping->lock);
+	struct folio *f = mapping_find_locked(rig_mapping, at);
+	bool filling = f && f->fill;
+	leaf_unlock(&rig_mapping->lock);
+	return filling;
+}
+
+/* What is read ahead fails while a WRITE gives a part of it: that part is there, and the rest is not taken for read. */
+static void failed_beside_dirty(void)
+{
+	const uint64_t at = 3 * LARGE_BYTES;
+
+	fill_file(8);
+	read_piece(0);
+	fiber_sleep_ns(100000000);                                                   /* pieces 1 and 2 have come; the READ of piece 1 will ask for 3 */
+	fault_arm(FAULT_IO_READV, EIO, 0, 1);
+	cr_assert_eq(fiber_spawn(reader_of_piece_1, NULL, "reader"), 0);
+	while (!is_being_filled(at))
+		fiber_yield();
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);                                    /* so that it stays until the other has failed */
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, at + 3 * rig_unit, rig_unit, 55, VFS_UNSTABLE), 0);
+	cr_assert(is_being_filled(at), "it came too late");
+	while (!read_done || is_being_filled(at))
+		fiber_yield();
+	rig_expect_read(at, 3 * rig_unit, 4);
+	rig_expect_read(at + 3 * rig_unit, rig_unit, 55);
+	rig_expect_read(at + 4 * rig_unit, LARGE_BYTES - 4 * rig_unit, 4);
+	fault_disarm_all();
+	cr_assert(rig_commit(0, 0, NULL) == -ENOSPC && rig_commit(0, 0, NULL) == 0);
+	rig_expect_disk(at, 3 * rig_unit, 4);
+	rig_expect_disk(at + 3 * rig_unit, rig_unit, 55);
+	rig_expect_disk(at + 4 * rig_unit, LARGE_BYTES - 4 * rig_unit, 4);
+}
+
+Test(write_path_blocks, a_failed_fill_of_a_folio_that_was_written_to) { rig_run(&(struct rig_config){ .latency_ns_max = 20000000 }, failed_beside_dirty); } /* 4.3, 4.4 */
+
 /* ---- truncate ---- */
+
+static bool watching;
+
+static void size_watcher(void *arg)
+{
+	while (watching) {
+		cr_assert_leq(sim_size(1), mapping_size(rig_mapping), "the file is longer than anybody made it");
+		fiber_yield();
+	}
+}
+
+/* A cut through a folio that is dirty and has made the file longer: the block with the new end in it is not written beyond that end, not even for a moment. */
+static void cut_while_growing(void)
+{
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, 2 * LARGE_BYTES, 1, VFS_UNSTABLE), 0);
+	watching = true;
+	cr_assert_eq(fiber_spawn(size_watcher, NULL, "local process"), 0);
+	cr_assert_eq(vfs_truncate(rig_file, LARGE_BYTES + 3 * rig_unit + 1000), 0);
+	watching = false;
+	fiber_yield();
+	cr_assert_eq(sim_size(1), LARGE_BYTES + 3 * rig_unit + 1000);
+	rig_expect_disk(0, LARGE_BYTES + 3 * rig_unit + 1000, 1);
+}
+
+Test(write_path_blocks, a_cut_folio_is_never_written_beyond_the_new_end) { rig_run(&plain, cut_while_growing); } /* 1.14, 4.5, 4.6 */
 
 /* The cut goes through a folio that is dirty, through one that was read ahead, and through one that a reader keeps: zeros after it, for ever. */
 static void stale_tail(bool dirty, bool keep)
