@@ -76,6 +76,8 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	m->size = error ? UINT64_MAX : max_u64(m->size, size); /* after a refused change: as long as what is there makes it */
 	mapping_shrink_locked(m);
 	m->unsynced = UNSYNCED_DATA;
+	if (!error && !size)
+		m->sticky_error = 0; /* what it is about is gone, by a client's wish */
 	if (!error)
 		move_times_locked(m, before.ctime);
 	leaf_unlock(&m->lock);

@@ -417,3 +417,19 @@ static void no_space(void)
 }
 
 Test(write_path_large, blocks_stay_dirty_while_there_is_no_space) { rig_run(&(struct rig_config){ 0 }, no_space); } /* 5.8 */
+
+/* 5.8, 1.13: who empties a file on a full disk has the room: what could not be written concerns nobody any more. */
+static void room_made(void)
+{
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 1, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(10000000);
+	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);
+	fiber_sleep_ns(2000000000); /* it was tried again */
+	fault_disarm_all();
+	cr_assert_eq(vfs_truncate(rig_file, 0), 0);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, 5000, 2, VFS_FILE_SYNC), 0);
+	rig_expect_disk(0, 5000, 2);
+}
+
+Test(write_path_large, an_emptied_file_has_no_errors_of_before) { rig_run(&(struct rig_config){ 0 }, room_made); }
