@@ -488,7 +488,9 @@ static bool is_settled_locked(const struct mapping *m, enum mapping_sync_how how
 static void add_waiter_locked(struct mapping *m, struct mapping_waiter *w)
 {
 	TAILQ_INSERT_TAIL(&m->waiters, w, link);
-	if (++m->waiting >= m->expected || m->dirty_bytes >= m->early_at)
+	m->waiting++;
+	/* The first one may find the flusher waiting for neighbours. */
+	if (m->waiting == 1 || m->waiting >= m->expected || m->dirty_bytes >= m->early_at)
 		fiber_cond_signal_locked(&m->writers_back);
 }
 

@@ -303,6 +303,29 @@ static void unstable_held_back(void)
 
 Test(mapping, an_unstable_record_ahead_waits_a_moment_for_its_neighbour) { run(unstable_held_back); }
 
+/* A COMMIT does not wait for the neighbour, nor for the WRITEs that are expected to come again. */
+static void commit_while_held_back(void)
+{
+	struct job job[3] = {
+		{ .offset = 0, .len = UNIT, .value = 1 }, { .offset = UNIT, .len = UNIT, .value = 2 },
+		{ .offset = 100 * UNIT, .len = UNIT, .value = 3, .unstable = true },
+	};
+	uint64_t began_ns;
+
+	running = 3;
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(fiber_spawn(job_main, &job[i], "writer"), 0);
+	while (running)
+		fiber_sleep_ns(1000);
+	cr_assert_eq(sim_size(1), 2 * UNIT);
+	began_ns = clock_mono_ns();
+	cr_assert_eq(mapping_commit(m, 0, UINT64_MAX), 0);
+	cr_assert_leq(clock_mono_ns() - began_ns, 5000000);
+	expect_disk(100 * UNIT, UNIT, 3);
+}
+
+Test(mapping, a_commit_does_not_wait_for_what_is_held_back) { run(commit_while_held_back); } /* 1b.3 */
+
 /* ... and if nobody comes, it goes. */
 static void unstable_region(void)
 {
