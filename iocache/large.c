@@ -2,7 +2,8 @@
  * iocache/large.c - large folios in the mapping: written in place, split, cut, taken by runs. (WRITE_PATH 4, 5.3, 5.7)
  *
  * A large folio is whole until a part of it is written, cut away, or read ahead; then it carries a state by block (iocache/blocks.h), and from then on its
- * runs are stretches of dirty blocks, one at a time. dirty_seq stands for all its dirty blocks: it is 0 exactly when there are none.
+ * runs are stretches of dirty blocks, one at a time. dirty_seq stands for all its dirty blocks: it is 0 exactly when there are none. While a round waits for
+ * them nothing joins them: a WRITE then takes its blocks out, into a folio with a number of its own.
  */
 #include "iocache/mapping_impl.h"
 
@@ -43,6 +44,13 @@ noyield_fn bool large_covers_locked(struct mapping *m, uint64_t start, uint64_t 
 	struct folio *f = mapping_find_locked(m, start);
 
 	return f && f->large && folio_end(f) >= end && (f->start != start || folio_end(f) != end);
+}
+
+noyield_fn bool large_is_owed_locked(struct mapping *m, uint64_t start)
+{
+	struct folio *f = mapping_find_locked(m, start);
+
+	return m->flusher_running && f->dirty_seq && f->dirty_seq <= m->round_target;
 }
 
 noyield_fn int large_prepare_locked(struct mapping *m, uint64_t start)

@@ -155,6 +155,8 @@ noyield_fn struct folio *mapping_own_unit_locked(struct mapping *m, uint64_t sta
 /* large.c. Where a folio is not named, it is the large one over `start`. */
 /* [start, end) lies in a large folio that is larger. */
 noyield_fn bool large_covers_locked(struct mapping *m, uint64_t start, uint64_t end);
+/* A round that is under way waits for its dirty blocks: more of them, with the number that all have, would keep it waiting for as long as somebody writes. */
+noyield_fn bool large_is_owed_locked(struct mapping *m, uint64_t start);
 /* Its memory and its state may be changed: 0 or -ENOMEM. */
 noyield_fn int large_prepare_locked(struct mapping *m, uint64_t start);
 /* Whole blocks into a prepared one. */

@@ -297,7 +297,9 @@ static void put_middle_locked(struct mapping *m, struct folio_list *middle, uint
 /* The middle is copied, and lies inside a large folio that can be written: there it goes. */
 static bool is_in_place(struct mapping *m, const struct split *s, const struct mapping_payload *p)
 {
-	return p->copy && s->middle_start < s->middle_end && large_covers_locked(m, s->middle_start, s->middle_end) && !large_prepare_locked(m, s->middle_start);
+	if (!p->copy || s->middle_start >= s->middle_end || !large_covers_locked(m, s->middle_start, s->middle_end))
+		return false;
+	return !large_is_owed_locked(m, s->middle_start) && !large_prepare_locked(m, s->middle_start);
 }
 
 /* All of a WRITE under one lock. 0; -ENOMEM; or -EAGAIN with *fill: the unit to fill before another try. */

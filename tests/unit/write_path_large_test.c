@@ -383,6 +383,42 @@ Test(write_path_large, a_fill_from_before_a_truncate_gives_nothing) /* 3.5 */
 	rig_run(&(struct rig_config){ .latency_ns_max = FILL_NS_MAX }, cut_while_filling);
 }
 
+enum { BUSY_WRITES_MAX = 5000 };
+static unsigned busy_writes;
+static bool committed, busy_ended;
+
+static void busy_writer(void *arg)
+{
+	for (; !committed && busy_writes < BUSY_WRITES_MAX; busy_writes++) {
+		rig_write(2 * LARGE + sim_random(LARGE / UNIT / 2) * 2 * UNIT, UNIT, (uint8_t)(1 + busy_writes % 200), VFS_UNSTABLE); /* stretches of their own */
+		fiber_sleep_ns(5000);
+	}
+	busy_ended = true;
+}
+
+/* 5.2: a COMMIT has its answer though somebody goes on writing into the folio whose blocks it waits for. */
+static void commit_beside_writer(void)
+{
+	unsigned before;
+
+	((struct export_view *)rig_call.view)->options.keep_edges = true; /* so that the folio stays */
+	read_two();
+	read_piece(2);
+	use_mode(EXPORT_MODE_DONTCACHE);
+	cr_assert_eq(fiber_spawn(busy_writer, NULL, "busy writer"), 0);
+	while (busy_writes < 100)
+		fiber_sleep_ns(10000);
+	before = busy_writes;
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	committed = true;
+	cr_assert_leq(busy_writes - before, 1000);
+	while (!busy_ended)
+		fiber_sleep_ns(10000);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+}
+
+Test(write_path_large, a_busy_writer_does_not_hold_up_a_commit) { rig_run(&(struct rig_config){ 0 }, commit_beside_writer); } /* 5.2 */
+
 /* 3.7: bytes that a reply still sends stay as they were; an overwrite goes to other memory. */
 static void lent(void)
 {
