@@ -315,6 +315,29 @@ Test(mutant_cache, without_space_what_was_acknowledged_stays_below_another) { ri
 Test(mutant_cache, without_space_what_was_acknowledged_stays_in_a_large_folio) { rig_run(&plain, edge_over_large); }
 Test(mutant_cache, without_space_what_was_acknowledged_stays_around_a_middle) { rig_run(&plain, middle_over_large); }
 
+/* attach-forgets-what-is-under-way, large-overwrite-under-way-forgets-the-run: a part is written anew while the whole is under way, and that fails. */
+static void part_anew_while_it_fails(void)
+{
+	cr_assert_eq(rig_write(0, LARGE, 1, VFS_FILE_SYNC), 0);
+	fault_arm(FAULT_IO_SHORT_WRITE, EIO, 0, 1); /* its rest is what fails, later */
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 1, 1);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 2, VFS_UNSTABLE), 0);
+	while (!rig_mapping->runs_in_flight)
+		fiber_sleep_ns(1000);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 3 * UNIT, UNIT, 3, VFS_UNSTABLE), 0);
+	rig_settle();
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+	fiber_sleep_ns(2000000000);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(rig_lost, 0);
+	rig_expect_disk(0, 3 * UNIT, 2);
+	rig_expect_disk(3 * UNIT, UNIT, 3);
+	rig_expect_disk(4 * UNIT, LARGE - 4 * UNIT, 2);
+}
+
+Test(mutant_cache, without_space_what_is_under_way_is_still_owed) { rig_run(&slow, part_anew_while_it_fails); }
+
 /* ---- large folios ---- */
 
 /* The third piece of a file of values 1...8, read ahead and there to stay. */
