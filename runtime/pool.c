@@ -11,6 +11,9 @@
  * answered together. A turn ends when its jobs are done, or after the one that was under way at TURN_NS: the rest waits for the next turn. The jobs go home
  * after the lane was left, for with the last one the lane may go; or, if they have a common end, it takes them over then.
  *
+ * A job may share its work with workers that are idle. The shares that still want somebody stand in a list on their jobs' stacks; jobs come first. A job that has
+ * done its part takes its share off the list and waits for those who came, so whoever is in a share keeps it alive.
+ *
  * A process without the right to change identities (not root) runs every job as itself; it says so once.
  */
 #include "runtime/pool.h"
@@ -33,18 +36,38 @@
 enum { TURN_NS = 200000 };
 
 COUNTER_DEFINE(pool_jobs, "runtime.pool.jobs");
+COUNTER_DEFINE(pool_helped, "runtime.pool.helped");
 COUNTER_DEFINE(pool_identities, "runtime.pool.identity_changes");
+
+/* A job's work for who is idle; on the job's stack. */
+struct share {
+	/* immutable */
+	pool_main *fn;
+	void *arg;
+	const struct cred *cred;
+	/* protected by the pool's lock */
+	TAILQ_ENTRY(share) link; /* while somebody is wanted */
+	unsigned wanted, inside;
+};
+
+/* What a worker does next: one of the two, or neither at the end. */
+struct work {
+	struct pool_job *jobs;
+	struct share *share;
+};
 
 static struct {
 	/* immutable between pool_init() and pool_fini() */
 	pthread_t *threads;
 	unsigned thread_count;
+	unsigned cpus;
 	struct cred own;
 	bool may_change_identity;
 	/* protected by lock */
 	struct leaf_lock lock;
-	pthread_cond_t work, settled;
+	pthread_cond_t work, settled, left; /* left: somebody left a share */
 	struct pool_job *first, **last;
+	TAILQ_HEAD(, share) shares;
 	unsigned idle;        /* workers that wait for work */
 	bool waking;          /* one of them was signalled and has not come yet */
 	bool stopping, settling;
@@ -56,6 +79,8 @@ static struct {
 	.lock = LEAF_LOCK_INIT,
 	.work = PTHREAD_COND_INITIALIZER,
 	.settled = PTHREAD_COND_INITIALIZER,
+	.left = PTHREAD_COND_INITIALIZER,
+	.shares = TAILQ_HEAD_INITIALIZER(pool.shares),
 	.last = &pool.first,
 	.calls_max = UINT32_MAX,
 	.room = { .waiters = TAILQ_HEAD_INITIALIZER(pool.room.waiters) },
@@ -78,10 +103,15 @@ static void become(struct cred *now, const struct cred *wanted)
 	counter_add(&pool_identities, 1);
 }
 
+static bool has_work_locked(void)
+{
+	return pool.first || !TAILQ_EMPTY(&pool.shares);
+}
+
 /* True: the caller signals, when it has let go of the lock. */
 static bool must_wake_locked(void)
 {
-	if (!pool.first || !pool.idle || pool.waking)
+	if (!has_work_locked() || !pool.idle || pool.waking)
 		return false;
 	pool.waking = true;
 	return true;
@@ -130,14 +160,22 @@ static struct pool_job *dequeue_locked(void)
 	return job;
 }
 
-/* The next jobs, or NULL at the end. */
-static struct pool_job *take_jobs(void)
+/* The first share; NULL: none. */
+static struct share *join_share_locked(void)
 {
-	struct pool_job *jobs;
-	bool wake;
+	struct share *share = TAILQ_FIRST(&pool.shares);
 
-	leaf_lock(&pool.lock);
-	while (!pool.first && !pool.stopping) {
+	if (!share)
+		return NULL;
+	share->inside++;
+	if (!--share->wanted)
+		TAILQ_REMOVE(&pool.shares, share, link);
+	return share;
+}
+
+static void wait_for_work_locked(void)
+{
+	while (!has_work_locked() && !pool.stopping) {
 		pool.idle++;
 		if (pool.settling)
 			pthread_cond_signal(&pool.settled);
@@ -145,12 +183,23 @@ static struct pool_job *take_jobs(void)
 		pool.idle--;
 		pool.waking = false;
 	}
-	jobs = dequeue_locked();
+}
+
+static struct work take_work(void)
+{
+	struct work work = { NULL, NULL };
+	bool wake;
+
+	leaf_lock(&pool.lock);
+	wait_for_work_locked();
+	work.jobs = dequeue_locked();
+	if (!work.jobs)
+		work.share = join_share_locked();
 	wake = must_wake_locked();
 	leaf_unlock(&pool.lock);
 	if (wake)
 		pthread_cond_signal(&pool.work);
-	return jobs;
+	return work;
 }
 
 /* Back to the front of the lane. */
@@ -280,14 +329,63 @@ static void run_turn(struct pool_job *job, struct cred *now)
 	end_turn(&held, now);
 }
 
+static void run_share(struct share *share, struct cred *now)
+{
+	become(now, share->cred);
+	share->fn(share->arg);
+	counter_add(&pool_helped, 1);
+	leaf_lock(&pool.lock);
+	if (!--share->inside)
+		pthread_cond_broadcast(&pool.left);
+	leaf_unlock(&pool.lock);
+}
+
 static void *worker(void *arg)
 {
 	struct cred now = pool.own;
-	struct pool_job *jobs;
+	struct work work;
 
-	while ((jobs = take_jobs()))
-		run_turn(jobs, &now);
+	for (work = take_work(); work.jobs || work.share; work = take_work())
+		if (work.jobs)
+			run_turn(work.jobs, &now);
+		else
+			run_share(work.share, &now);
 	return NULL;
+}
+
+/* Jobs that wait have more right to who is idle. */
+static void share_begin(struct share *share, unsigned more)
+{
+	bool wake;
+
+	leaf_lock(&pool.lock);
+	share->wanted = pool.first ? 0 : min_u64(min_u64(more, pool.idle), pool.cpus - 1);
+	if (share->wanted)
+		TAILQ_INSERT_TAIL(&pool.shares, share, link);
+	wake = must_wake_locked();
+	leaf_unlock(&pool.lock);
+	if (wake)
+		pthread_cond_signal(&pool.work);
+}
+
+static void share_end(struct share *share)
+{
+	leaf_lock(&pool.lock);
+	if (share->wanted)
+		TAILQ_REMOVE(&pool.shares, share, link);
+	share->wanted = 0;
+	while (share->inside)
+		pthread_cond_wait(&pool.left, &pool.lock.mutex);
+	leaf_unlock(&pool.lock);
+}
+
+void pool_share(pool_main *fn, void *arg, const struct cred *cred, unsigned more)
+{
+	struct share share = { .fn = fn, .arg = arg, .cred = cred };
+
+	share_begin(&share, more);
+	fn(arg);
+	share_end(&share);
 }
 
 /* The reactor's side. */
@@ -438,6 +536,7 @@ int pool_init(unsigned threads, unsigned queue_max)
 	if (!pool.threads)
 		return -ENOMEM;
 	/* Who may change identities is root, and root's groups give it nothing. */
+	pool.cpus = max_u64(1, sysconf(_SC_NPROCESSORS_ONLN));
 	pool.own = (struct cred){ .uid = geteuid(), .gid = getegid() };
 	pool.may_change_identity = cred_may_assume();
 	pool.calls_max = threads + queue_max;
@@ -466,6 +565,6 @@ void pool_fini(void)
 {
 	ASSERT(pool.calls == 0);
 	join_threads();
-	ASSERT(!pool.first);
+	ASSERT(!has_work_locked());
 	pool.calls_max = UINT32_MAX;
 }

@@ -22,6 +22,13 @@ typedef void pool_main(void *arg);
 /* Run fn(arg) on a pool thread under `cred` (NULL: the server's own) and wait for it. fn must not touch fibers or fiber locks. */
 fiber_fn void pool_run(pool_main *fn, void *arg, const struct cred *cred);
 
+/*
+ * In a job: run fn(arg) here and, at the same time, on up to `more` other workers, as many as have nothing else to do and as there are CPUs for, each as
+ * `cred`, which is the job's own. Returns when none of them is in it any more. fn divides the work between those who come (an atomic index, say) and
+ * returns when nothing is left to take; it must not count on anybody's coming.
+ */
+pool_fn void pool_share(pool_main *fn, void *arg, const struct cred *cred, unsigned more);
+
 /* All zeroes to begin with. The fibers whose jobs are in it keep it alive. */
 struct pool_lane {
 	/* protected by the pool's lock */

@@ -39,7 +39,7 @@
 #include "vfs/export.h"
 #include "vfs/fh.h"
 
-enum { HASH_BUCKETS = 16384, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16 };
+enum { HASH_BUCKETS = 16384, MAPPED_SLOTS = 4096, EVICT_BATCH = 16, EMFILE_RETRIES = 8, RESERVE_TRIES = 16 };
 
 /* What a file that is only known takes (a directory has one for its syncs too), and what I/O adds to it. */
 enum { DESCRIPTORS_KNOWN = 1, DESCRIPTORS_DIRECTORY = 2, DESCRIPTORS_IO = 2, DESCRIPTORS_PER_FILE = VFS_FILE_DESCRIPTORS_MAX };
@@ -67,15 +67,27 @@ static struct {
 	bool closer_running;
 	bool reaper_armed;
 	struct timer reaper;
+	/* atomic: how many files whose handles fall on each have a mapping. A listing asks for every name; where it is 0 there is nothing to look for. */
+	_Atomic unsigned mapped[MAPPED_SLOTS];
 } cache;
 
 /* The last bytes of a handle are its signature: evenly spread, and nobody without the key chooses them. */
-static struct vfs_file_list *bucket(const struct vfs_fh *fh)
+static uint32_t hash_of(const struct vfs_fh *fh)
 {
 	uint32_t h;
 
 	memcpy(&h, fh->data + fh->len - sizeof(h), sizeof(h));
-	return cache.hash + h % HASH_BUCKETS;
+	return h;
+}
+
+static struct vfs_file_list *bucket(const struct vfs_fh *fh)
+{
+	return cache.hash + hash_of(fh) % HASH_BUCKETS;
+}
+
+static _Atomic unsigned *mapped_slot(const struct vfs_fh *fh)
+{
+	return cache.mapped + hash_of(fh) % MAPPED_SLOTS;
 }
 
 static struct vfs_file *find_locked(const struct vfs_fh *fh)
@@ -159,8 +171,10 @@ static void file_close(struct vfs_file *file)
 
 static void file_free(struct vfs_file *file)
 {
-	if (file->mapping)
+	if (file->mapping) {
 		mapping_destroy(file->mapping);
+		atomic_fetch_sub(mapped_slot(&file->fh), 1);
+	}
 	fiber_mutex_fini(&file->open_mutex);
 	fiber_mutex_fini(&file->setattr_mutex);
 	pthread_mutex_destroy(&file->dir_mutex);
@@ -578,6 +592,8 @@ static struct vfs_file *peek(const struct vfs_fh *fh, bool mapped)
 
 	if (fh->len < sizeof(uint64_t) || fh->len > VFS_FH_MAX)
 		return NULL;
+	if (mapped && !atomic_load(mapped_slot(fh)))
+		return NULL;
 	leaf_lock(&cache.lock);
 	file = find_locked(fh);
 	if (file && mapped && !vfs_file_mapping(file))
@@ -827,6 +843,7 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 	file->io_open = true;
 	count_io_descriptors(file);
 	TRACE(TRACE_FILE, "file.open_io", "fileid %llu direct %d read_only %d", (unsigned long long)file->fileid, file->direct_fd >= 0, file->io_read_only);
+	atomic_fetch_add(mapped_slot(&file->fh), 1);
 	/* Pairs with vfs_file_mapping(): who sees the mapping sees the descriptors. */
 	__atomic_store_n(&file->mapping, mapping, __ATOMIC_RELEASE);
 	return 0;

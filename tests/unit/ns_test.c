@@ -4,6 +4,7 @@
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -927,6 +928,96 @@ static void readdir_and_unlink(void)
 	vfs_file_put(root);
 }
 ON_ALL(readdir_and_unlink, "no_root_squash,async")
+
+/* Listings of everything while names come and go: what stays is there each time, in one order, with its own handle and attributes; what is new or gone is whole. */
+enum { STAYING = 600, STAYING_ROUNDS = 40 };
+
+static void *change_names(void *arg)
+{
+	char path[64];
+
+	for (unsigned i = 0; !atomic_load((_Atomic bool *)arg); i++) {
+		snprintf(path, sizeof(path), SCRATCH_FS "/d/other-%u", i % 50);
+		make(path);
+		ASSERT(unlink(path) == 0);
+	}
+	return NULL;
+}
+
+static void check_staying(const struct vfs_dirlist *list, uint64_t inos[STAYING])
+{
+	unsigned n, seen = 0;
+
+	for (const struct vfs_dirent *e = list->entries; e < list->entries + list->count; e++) {
+		ASSERT(!e->has_node || e->fileid == e->node.attr.fileid);
+		if (e->name.data[0] != 'e')
+			continue;
+		n = entry_number(e);
+		ASSERT(n < STAYING && e->has_node && e->node.attr.size == n);
+		ASSERT(!inos[n] || inos[n] == e->fileid);
+		inos[n] = e->fileid;
+		seen++;
+	}
+	ASSERT(seen == STAYING && list->eof);
+}
+
+static void readdir_while_names_change(void)
+{
+	const struct vfs_call call = harness_call(0, 0);
+	static uint64_t inos[STAYING];
+	struct vfs_file *root = harness_root(), *dir;
+	_Atomic bool stop = false;
+	pthread_t changer;
+	char path[64];
+
+	ASSERT(mkdir(SCRATCH_FS "/d", 0755) == 0);
+	for (unsigned i = 0; i < STAYING; i++) {
+		snprintf(path, sizeof(path), SCRATCH_FS "/d/entry-%u", i);
+		make(path);
+		ASSERT(truncate(path, i) == 0);
+	}
+	dir = walk(root, "d");
+	memset(inos, 0, sizeof(inos));
+	ASSERT(pthread_create(&changer, NULL, change_names, &stop) == 0);
+	for (unsigned i = 0; i < STAYING_ROUNDS; i++) {
+		struct vfs_dirlist *list = page(&call, dir, 0, 1 << 20, true);
+
+		check_staying(list, inos);
+		vfs_dirlist_free(list);
+	}
+	stop = true;
+	pthread_join(changer, NULL);
+	vfs_file_put(dir);
+	vfs_file_put(root);
+}
+ON_ALL(readdir_while_names_change, "no_root_squash")
+
+/* On a page that several workers look up, too, an identity that may read but not search gets names and nothing else, and one that may gets all. */
+static void readdir_as_caller(void)
+{
+	const struct vfs_call owner = harness_call(500, 600), other = harness_call(501, 601);
+	struct vfs_file *root = harness_root(), *dir;
+	struct vfs_dirlist *list;
+
+	fill_directory();
+	ASSERT(chown(SCRATCH_FS "/d", 500, 600) == 0 && chmod(SCRATCH_FS "/d", 0744) == 0);
+	dir = walk(root, "d");
+	for (unsigned round = 0; round < 10; round++) {
+		list = page(&other, dir, 0, 1 << 20, true);
+		ASSERT(list->count == ENTRIES + 2);
+		for (unsigned i = 0; i < list->count; i++)
+			ASSERT(!list->entries[i].has_node);
+		vfs_dirlist_free(list);
+		list = page(&owner, dir, 0, 1 << 20, true);
+		ASSERT(list->count == ENTRIES + 2);
+		for (unsigned i = 0; i < list->count; i++)
+			ASSERT(list->entries[i].has_node);
+		vfs_dirlist_free(list);
+	}
+	vfs_file_put(dir);
+	vfs_file_put(root);
+}
+ON_ALL(readdir_as_caller, "no_root_squash")
 
 static void readdir_rest(void)
 {

@@ -243,6 +243,53 @@ Test(pool, jobs_beyond_the_bound_wait)
 	cr_assert_eq(counter_value("runtime.pool.jobs"), 2 * CALLERS * 20);
 }
 
+/* A shared job: whoever comes is the job's identity, each part is done once, and nobody is in it any more when it returns. It need not wait for anybody. */
+enum { SHARED_JOBS = 200, SHARED_PARTS = 2000 };
+static _Atomic unsigned shared_done[SHARED_PARTS], shared_next, inside_share, came_along;
+static pthread_t sharer;
+
+static void take_parts(void *arg)
+{
+	unsigned i;
+
+	inside_share++;
+	if (!pthread_equal(pthread_self(), sharer))
+		came_along++;
+	ASSERT(!cred_may_assume() || setfsuid(-1) == *(int *)arg);
+	while ((i = shared_next++) < SHARED_PARTS)
+		shared_done[i]++;
+	inside_share--;
+}
+
+static void share_main(void *arg)
+{
+	const struct cred *cred = arg;
+	int uid = cred->uid;
+
+	shared_next = 0;
+	sharer = pthread_self();
+	pool_share(take_parts, &uid, cred, 3);
+	ASSERT(inside_share == 0);
+}
+
+static void share_often(void)
+{
+	for (unsigned i = 0; i < SHARED_JOBS; i++) {
+		const struct cred cred = { .uid = cred_may_assume() ? 1000 + i % 3 : geteuid(), .gid = 1000 };
+
+		pool_run(share_main, (void *)&cred, &cred);
+	}
+	for (unsigned i = 0; i < SHARED_PARTS; i++)
+		ASSERT(shared_done[i] == SHARED_JOBS);
+	ASSERT(counter_value("runtime.pool.helped") == came_along);
+	runtime_stop();
+}
+
+Test(pool, a_job_shares_its_work)
+{
+	harness_run_one(0, share_often);
+}
+
 /* A lane: one at a time, in order, each as whom it names, and busy lanes leave a worker to others. */
 enum { LANE_FIBERS = 10, LANE_JOBS = 50 };
 static struct pool_lane lanes[2];
