@@ -391,12 +391,14 @@ static void all_over(struct pool_job *jobs)
 static void shared_end(struct pool_job *jobs)
 {
 	ASSERT(geteuid() || setfsuid(-1) == 0);
-	if (!shared_turns++) {
+	if (!shared_turns) {
 		left_over = jobs;
+		shared_turns++;	/* from here on there may be a second */
 		while (shared_ran < 2)
 			sched_yield();
 		return;
 	}
+	shared_turns++;
 	ASSERT(!shared_over);
 	all_over(left_over);
 	all_over(jobs);
