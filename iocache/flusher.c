@@ -390,6 +390,11 @@ static bool gather(struct mapping *m)
 			late = fiber_cond_wait_until(&m->writers_back, &m->lock, "writers to come back", m->gather_until_ns);
 			continue;
 		}
+		if (!begun) { /* a last look for changes of others, before our own begin */
+			leaf_unlock(&m->lock);
+			mapping_refresh(m);
+			leaf_lock(&m->lock);
+		}
 		r = collect_early(m, &begun);
 		if (r) {
 			leaf_unlock(&m->lock);

@@ -60,7 +60,7 @@ static struct read_stream *stream_of_locked(struct mapping *m, uint64_t client, 
 /* What to read now, [*from, *to); false: nothing. */
 static bool advance_locked(struct mapping *m, uint64_t client, uint64_t start, uint64_t end, uint64_t *from, uint64_t *to)
 {
-	uint64_t limit = align_up(min_u64(m->size, m->disk_size), m->unit);
+	uint64_t limit = align_down(min_u64(m->size, m->disk_size), m->unit); /* the last part is the READ's own business */
 	bool sequential;
 	struct read_stream *s = stream_of_locked(m, client, start, end, &sequential);
 

@@ -162,6 +162,8 @@ static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 		f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
 	} else if (!f->large || !f->blocks || !large_forget_flight_locked(f)) {
 		mapping_remove_locked(m, f);
+	} else {
+		readahead_forget_locked(m, f); /* part of the run may have reached the disk after that was read */
 	}
 }
 
