@@ -374,6 +374,46 @@ static void failed_blocks(void)
 
 Test(mutant_cache, blocks_that_failed_are_not_believed) { rig_run(&plain, failed_blocks); }
 
+/* ---- what is written, and what is only known ---- */
+
+/* filled-is-complete: bytes that came from the disk do not complete an edge: it stays for its partner. */
+static void filled_edge(void)
+{
+	cr_assert_eq(rig_write(0, 4 * UNIT, 1, VFS_FILE_SYNC), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(rig_write(UNIT + 100 + 200 * i, 100, 2, VFS_FILE_SYNC), 0);
+		cr_assert_eq(rig_in_hand(UNIT, 2 * UNIT), UNIT);
+	}
+}
+
+Test(mutant_cache, a_filled_edge_waits_for_its_partner) { rig_run(&plain, filled_edge); }
+
+/* unit-of-large-counts-read-as-written: nor do bytes that were read ahead. */
+static void read_edge(void)
+{
+	keep_third_piece();
+	((struct export_view *)rig_call.view)->options.keep_edges = false;
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, 2 * LARGE + 100, 100, 9, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_in_hand(2 * LARGE, 2 * LARGE + UNIT), UNIT);
+}
+
+Test(mutant_cache, an_edge_that_was_read_ahead_waits_for_its_partner) { rig_run(&plain, read_edge); }
+
+/* edge-dirty-pieces-forgotten: a tail that is known, with more pieces written anew than a set of ranges holds. */
+static void tail_in_pieces(void)
+{
+	cr_assert_eq(rig_write(0, 4000, 1, VFS_FILE_SYNC), 0);
+	for (unsigned i = 0; i < 9; i++)
+		cr_assert_eq(rig_write(400 * i, 10, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	for (unsigned i = 0; i < 9; i++) {
+		rig_expect_disk(400 * i, 10, 2);
+		rig_expect_disk(400 * i + 10, 390, 1);
+	}
+}
+
+Test(mutant_cache, a_tail_in_many_pieces) { rig_run(&plain, tail_in_pieces); }
+
 /* ---- accounts ---- */
 
 /* unmarked-dirty-still-counted: what is uncached and dirty is counted exactly, also when a unit gets its mark while dirty. */
