@@ -239,6 +239,21 @@ static void cut_while_full(void)
 
 Test(mutant_cache, a_cut_folio_that_cannot_be_written_has_zeros) { rig_run(&plain, cut_while_full); }
 
+/* cut-unit-stays-complete: of an edge that is cut and cannot be written yet nothing past the cut counts as written. */
+static void cut_edge_while_full(void)
+{
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1000);
+	cr_assert_eq(rig_write(0, UNIT, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(mapping_truncate(rig_mapping, 1000), 0);
+	rig_check();
+	cr_assert_eq(mapping_truncate(rig_mapping, UNIT), 0);
+	rig_check();
+	rig_expect_read(1000, UNIT - 1000, 0);
+	fault_disarm_all();
+}
+
+Test(mutant_cache, a_cut_edge_that_cannot_be_written_is_not_complete) { rig_run(&plain, cut_edge_while_full); }
+
 /* refused-cut-in-silence: a truncate that is refused has cut what is not written yet: the verifier changes. */
 static void refused(void)
 {
