@@ -49,7 +49,7 @@ static void one_run(void)
 	rig_jobs(job, 16);
 	rig_settle();
 	cr_assert_eq(counter_value("write.runs"), 1);
-	cr_assert_eq(counter_value("write.run_bytes"), align_down(16 * 5000, rig_unit));
+	cr_assert_eq(counter_value("write.run_bytes"), (int64_t)align_down(16 * 5000, rig_unit));
 	cr_assert_eq(sim_stats().reads, 0);
 	for (unsigned i = 0; i < 16; i++)
 		rig_expect_disk(i * 5000, 5000, (uint8_t)(1 + i));
