@@ -85,6 +85,7 @@ noyield_fn void cache_dirty_add(int64_t bytes)
 	uint64_t step = max_u64(cache_limits.dirty_bytes_max / 64, 1);
 	uint64_t before = (uint64_t)atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_seq_cst);
 
+	counter_add(&dirty_now, bytes);
 	if (bytes >= 0 || before / step == (before + (uint64_t)bytes) / step)
 		return;
 	atomic_fetch_add(&room_made, 1);
