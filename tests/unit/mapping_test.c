@@ -173,11 +173,13 @@ static void unstable_never_syncs(void)
 {
 	cr_assert_eq(write_unstable(0, 3 * UNIT, 1), 0);
 	cr_assert_eq(counter_value("write.runs"), 0); /* 3.4: answered before its device write */
+	cr_assert_eq(counter_value("cache.dirty_bytes"), 3 * UNIT);
 	fiber_sleep_ns(10000000);
 	cr_assert_eq(counter_value("write.runs"), 1); /* ... which is not left to age */
 	cr_assert_eq(sim_stats().fsyncs, 0);
 	expect_disk(0, 3 * UNIT, 1);
 	cr_assert_eq(in_hand(0, 3 * UNIT), 0);
+	cr_assert_eq(counter_value("cache.dirty_bytes"), 0);
 }
 
 Test(mapping, unstable_is_written_at_once_and_never_synced) { run(unstable_never_syncs); } /* 1.8, 1b.3, 1b.5, 3.4 */
