@@ -206,7 +206,7 @@ static void age_all(void)
 static void age_main(void *arg)
 {
 	while (!runtime_stopping()) {
-		/* Nothing to age: nothing that comes is older than a tick when the longer one ends, and it is aged by its own times. */
+		/* With nothing to age it wakes less often; what comes meanwhile is aged by its own times, at most one such sleep late. */
 		fiber_sleep_ns((dirty_bytes || kept_bytes ? AGE_TICK_MS : AGE_IDLE_MS) * 1000000ull);
 		if (dirty_bytes || kept_bytes)
 			age_all();

@@ -172,6 +172,12 @@ noyield_fn int large_split_locked(struct mapping *m, uint64_t at);
 /* The file ends inside f now: zeros from there on, and no dirty blocks past it. f may go. 0 or -ENOMEM. */
 noyield_fn int large_cut_locked(struct mapping *m, struct folio *f, uint64_t size);
 
+/*
+ * read.c: read all of iov, which is consumed, or to the end of the file: a direct read that is not whole blocks has met it, and going on from there would be
+ * misaligned. Bytes, or -errno.
+ */
+fiber_fn ssize_t mapping_read_vector(int fd, uint32_t align, struct iovec *iov, unsigned iovcnt, uint64_t offset);
+
 /* readahead.c: a read that a READ of [start, end) should wait for is under way */
 noyield_fn bool readahead_is_filling_locked(struct mapping *m, uint64_t start, uint64_t end);
 /* ... what it brings for f, which stays in the index, is not wanted any more: the disk has changed since. */

@@ -98,23 +98,29 @@ static uint64_t direct_end(struct mapping *m, uint64_t start, uint64_t end)
 	return max_u64(start, min_u64(end, file_end));
 }
 
+fiber_fn ssize_t mapping_read_vector(int fd, uint32_t align, struct iovec *iov, unsigned iovcnt, uint64_t offset)
+{
+	ssize_t got = 1;
+	size_t done = 0;
+
+	iov_consume(&iov, &iovcnt, 0);
+	while (iovcnt && got > 0 && done % align == 0) {
+		got = io_preadv(fd, iov, iovcnt, offset + done, 0);
+		if (got < 0)
+			return got;
+		done += (size_t)got;
+		iov_consume(&iov, &iovcnt, (size_t)got);
+	}
+	return (ssize_t)done;
+}
+
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end)
 {
-	int fd = direct ? m->config.direct_fd : m->config.buffered_fd;
-	uint32_t align = direct ? m->config.block : 1;
-	size_t done = 0, len = (direct ? direct_end(m, start, end) : end) - start;
+	struct iovec iov = { .iov_base = mem, .iov_len = (direct ? direct_end(m, start, end) : end) - start };
+	ssize_t done = mapping_read_vector(direct ? m->config.direct_fd : m->config.buffered_fd, direct ? m->config.block : 1, &iov, 1, start);
 
-	/* A direct read that is not whole blocks has met the end of file; going on from there would be misaligned. */
-	while (done < len && done % align == 0) {
-		struct iovec iov = { .iov_base = (uint8_t *)mem + done, .iov_len = len - done };
-		ssize_t n = io_preadv(fd, &iov, 1, start + done, 0);
-
-		if (n < 0)
-			return (int)n;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	memset((uint8_t *)mem + done, 0, end - start - done);
+	if (done < 0)
+		return (int)done;
+	memset((uint8_t *)mem + done, 0, end - start - (uint64_t)done);
 	return 0;
 }

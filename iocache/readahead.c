@@ -172,23 +172,6 @@ static void piece_filled(struct readahead *ra, unsigned i, int error)
 	buf_put(ra->piece[i].buf);
 }
 
-/* All of iov, or to the end of the file, which no direct read goes on from. Bytes, or -errno. */
-static ssize_t read_all(struct mapping *m, struct iovec *iov, unsigned n, uint64_t offset)
-{
-	ssize_t got = 1;
-	size_t done = 0;
-
-	while (n && got > 0 && done % m->config.block == 0) {
-		got = io_preadv(m->config.direct_fd, iov, n, offset + done, 0);
-		if (got < 0)
-			return got;
-		done += (size_t)got;
-		iov_consume(&iov, &n, (size_t)got);
-	}
-	counter_add(&readahead_bytes, (int64_t)done);
-	return (ssize_t)done;
-}
-
 /* Pieces from `first` on that follow each other, as one read; zeros past the end of the file. How many. */
 static unsigned read_pieces(struct readahead *ra, unsigned first)
 {
@@ -201,7 +184,8 @@ static unsigned read_pieces(struct readahead *ra, unsigned first)
 		iov[n] = (struct iovec){ .iov_base = ra->piece[first + n].buf->data, .iov_len = ra->piece[first + n].len };
 		end += ra->piece[first + n].len;
 	}
-	got = read_all(ra->mapping, iov, n, from);
+	got = mapping_read_vector(ra->mapping->config.direct_fd, ra->mapping->config.block, iov, n, from);
+	counter_add(&readahead_bytes, got > 0 ? got : 0);
 	for (unsigned i = first; i < first + n; i++) {
 		size_t at = ra->piece[i].start - from, have = got > (ssize_t)at ? min_u64((size_t)got - at, ra->piece[i].len) : 0;
 

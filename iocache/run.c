@@ -54,7 +54,7 @@ static bool part_to_take(const struct mapping *m, const struct folio *f, uint64_
 
 	if (!f->dirty_seq || f->dirty_seq > target || f->run)
 		return false;
-	if (f->large && f->blocks)
+	if (f->blocks)
 		return large_stretch_locked(m, f, at, &part->start, &part->end);
 	if (folio_end(f) > m->size || fill_is_needed_locked(m, f, &known))
 		return false;
@@ -125,7 +125,7 @@ static void take(struct run *r, unsigned i, struct folio *f, const struct part *
 	r->hold[i] = buf_get(f->buf);
 	r->end = part->end;
 	f->run = r->id;
-	if (f->large && f->blocks)
+	if (f->blocks)
 		large_take_locked(f, part->start, part->end);
 	else
 		f->dirty_seq = 0;
@@ -156,11 +156,11 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 {
 	if (keep && f->unstable) {
-		if (f->large && f->blocks)
+		if (f->blocks)
 			bits_move(f->blocks->dirty, f->blocks->flight);
 		f->run = 0;
 		f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
-	} else if (!f->large || !f->blocks || !large_forget_flight_locked(f)) {
+	} else if (!f->blocks || !large_forget_flight_locked(f)) {
 		mapping_remove_locked(m, f);
 	} else {
 		readahead_forget_locked(m, f); /* part of the run may have reached the disk after that was read */
@@ -170,7 +170,7 @@ static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 /* All of the folio that the run carried is on the device. */
 static void folio_written(struct mapping *m, struct folio *f)
 {
-	if (f->large && f->blocks)
+	if (f->blocks)
 		memset(f->blocks->flight, 0, sizeof f->blocks->flight);
 	if (f->dirty_seq) /* other blocks of it are yet to go */
 		f->run = 0;

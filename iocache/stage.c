@@ -101,7 +101,7 @@ static void ranges_of_blocks(const struct folio *f, struct folio *n, uint32_t un
 static void copy_unit(struct mapping *m, const struct folio *f, struct folio *n)
 {
 	memcpy(n->data, f->data + (n->start - f->start), m->unit);
-	if (f->large && f->blocks) {
+	if (f->blocks) {
 		ranges_of_blocks(f, n, m->unit);
 	} else if (f->adopted || f->large) {
 		byteset_set(&n->valid, 0, m->unit);
