@@ -22,6 +22,9 @@
  * 846 MiB/s and 0.25 -> 0.04 device writes per WRITE; with two reactors 212 -> 924. Simulated, 32 writers each 5 to 205 us after its answer: 0.94 device writes and 0.78 fills
  * per WRITE without, 0.21 and 0.08 with it; 0.62 and 0.33 against 0.12 and 0.01 where they come back within 55 us.
  *
+ * Ending. A round's last run, the file's tail and the sync leave together (run_write_last()), and while a round is waited for the reactor looks for its end before it
+ * sleeps. One writer: 150 -> 227 MiB/s.
+ *
  * A plain round writes what is whole. A forced one (somebody waits for a sync, a half-written edge has waited long enough for its partner, memory is
  * short) also fills and writes what is half-written, and repeats until nothing is left that was staged up to its target.
  */
@@ -32,6 +35,7 @@
 #include "runtime/fiber.h"
 #include "runtime/io.h"
 #include "runtime/log.h"
+#include "runtime/reactor.h"
 
 COUNTER_DEFINE(kicks, "cache.kicks");
 COUNTER_DEFINE(sync_writes, "write.stable");
@@ -103,6 +107,17 @@ static void sync_failed_locked(struct mapping *m, int error)
 	mapping_tell_lost(m);
 }
 
+static void sync_ended(struct mapping *m, const struct round *r, int error)
+{
+	counter_add(&syncs, 1);
+	TRACE(TRACE_CACHE, "sync", "%p target %llu how %d: %d", (void *)m, (unsigned long long)r->target, r->how, error);
+	leaf_lock(&m->lock);
+	if (error)
+		sync_failed_locked(m, error);
+	m->unsynced_unstable &= m->unsynced == UNSYNCED_DATA;
+	leaf_unlock(&m->lock);
+}
+
 static void round_sync(struct mapping *m, const struct round *r)
 {
 	bool data_only = r->how == MAPPING_SYNC_DATA;
@@ -115,14 +130,7 @@ static void round_sync(struct mapping *m, const struct round *r)
 	leaf_unlock(&m->lock);
 	if (!needed)
 		return;
-	counter_add(&syncs, 1);
-	int error = io_fsync(m->config.buffered_fd, data_only ? IO_FSYNC_DATA : 0);
-	TRACE(TRACE_CACHE, "sync", "%p target %llu %s: %d", (void *)m, (unsigned long long)r->target, data_only ? "data" : "file", error);
-	leaf_lock(&m->lock);
-	if (error)
-		sync_failed_locked(m, error);
-	m->unsynced_unstable &= m->unsynced == UNSYNCED_DATA;
-	leaf_unlock(&m->lock);
+	sync_ended(m, r, io_fsync(m->config.buffered_fd, data_only ? IO_FSYNC_DATA : 0));
 }
 
 static void run_main(void *arg)
@@ -149,8 +157,24 @@ static struct run *next_run(struct mapping *m, struct walk *walk)
 	return r;
 }
 
+static bool wants_sync(const struct round *r)
+{
+	return r->waited_for && r->how != MAPPING_WRITTEN;
+}
+
+/* What is left of the round, `run` (or NULL) and the file's tail, and its sync. True: there was anything to write. */
+static bool write_last(struct mapping *m, const struct round *r, struct run *run)
+{
+	struct run_end end = { .target = r->target, .tail = r->limit == UINT64_MAX, .data_only = r->how == MAPPING_SYNC_DATA };
+	bool any = run_write_last(m, run, &end);
+
+	if (end.synced)
+		sync_ended(m, r, end.error);
+	return any;
+}
+
 /* Write what can go, ascending. *leaves: some of it can only go when a run of this pass has ended. True: there was any. */
-static bool write_pass(struct mapping *m, struct walk *walk, bool *leaves)
+static bool write_pass(struct mapping *m, const struct round *round, struct walk *walk, bool *leaves)
 {
 	bool any = false;
 	struct run *r;
@@ -163,7 +187,12 @@ static bool write_pass(struct mapping *m, struct walk *walk, bool *leaves)
 			break;
 		any = true;
 		*leaves |= r->leaves;
-		write_run(m, r);
+		if (r->last && !*leaves && wants_sync(round)) {
+			run_wait(m, 2); /* itself counts */
+			write_last(m, round, r);
+		} else {
+			write_run(m, r);
+		}
 	}
 	run_wait(m, 1);
 	return any;
@@ -185,7 +214,7 @@ static bool write_runs(struct mapping *m, const struct round *r)
 	m->walk_cursor = 0;
 	leaf_unlock(&m->lock);
 	do {
-		any |= write_pass(m, &walk, &leaves);
+		any |= write_pass(m, r, &walk, &leaves);
 		left |= leaves;
 		again = walk.impatient && walk.busy > BUSY_MAX; /* on from the cursor */
 		walk.busy = 0;
@@ -205,7 +234,10 @@ static void round_write(struct mapping *m, const struct round *r)
 	do {
 		again = r->forced && fill_round(m, r->target, r->limit);
 		again |= write_runs(m, r);
-		again |= r->forced && r->limit == UINT64_MAX && run_write_tail(m, r->target);
+		if (wants_sync(r))
+			again |= r->limit == UINT64_MAX && write_last(m, r, NULL);
+		else
+			again |= r->forced && r->limit == UINT64_MAX && run_write_tail(m, r->target);
 	} while (again && r->forced);
 }
 
@@ -419,28 +451,51 @@ static bool hand_over(struct mapping *m, const struct mapping_waiter *self)
 	return self && self->done && fiber_spawn(flusher_main, m, "flusher") == 0;
 }
 
-static void flush_until_idle(struct mapping *m, const struct mapping_waiter *self)
+/* One round, if there is anything to do. False: the flusher has ended, and m is its owner's to destroy. */
+static bool flush_round(struct mapping *m)
 {
-	const struct mapping_config config = m->config; /* once the last round has begun, m is its owner's to destroy */
-	bool release;
+	const struct mapping_config config = m->config;
+	bool release, begun = gather(m);
 	struct round r;
 
-	while (!hand_over(m, self)) {
+	if (!begun)
+		mapping_refresh(m);
+	if (!round_begin(m, &r, begun, &release)) {
+		if (release && config.release)
+			config.release(config.owner);
+		return false;
+	}
+	counter_add(&rounds, 1);
+	round_write(m, &r);
+	if (r.waited_for)
+		round_sync(m, &r);
+	mapping_disk_end(m);
+	round_end(m, &r);
+	if (r.waited_for)
+		reactor_expect();
+	return true;
+}
+
+static bool is_waited_for(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool yes = m->waiting;
+	leaf_unlock(&m->lock);
+	return yes;
+}
+
+static void flush_until_idle(struct mapping *m, const struct mapping_waiter *self)
+{
+	bool hurry, again = true;
+
+	while (again && !hand_over(m, self)) {
 		fiber_yield_idle();
-		bool begun = gather(m);
-		if (!begun)
-			mapping_refresh(m);
-		if (!round_begin(m, &r, begun, &release)) {
-			if (release && config.release)
-				config.release(config.owner);
-			return;
-		}
-		counter_add(&rounds, 1);
-		round_write(m, &r);
-		if (r.waited_for)
-			round_sync(m, &r);
-		mapping_disk_end(m);
-		round_end(m, &r);
+		hurry = is_waited_for(m);
+		if (hurry)
+			reactor_hurry();
+		again = flush_round(m);
+		if (hurry)
+			reactor_hurry_over();
 	}
 }
 

@@ -198,8 +198,18 @@ struct run {
 	unsigned count;
 	bool growing;                     /* ends past disk_size */
 	bool leaves;                      /* a large folio in it has more dirty blocks: for another run, after this one */
+	bool last;                        /* when it was collected nothing else of its pass could go, nor was anything under way that need not end first */
 	struct iovec *iov;
 	struct buf **hold;
+};
+
+/* How a round ends: its last writes and its sync. */
+struct run_end {
+	uint64_t target;                  /* stages up to this one ... */
+	bool tail;                        /* ... also of the unit with the end of file in it */
+	bool data_only;
+	bool synced;                      /* result: the sync was tried */
+	int error;                        /* result: and failed; 0 or -errno */
 };
 
 /* f is whole, staged up to target, and not under way. */
@@ -224,6 +234,11 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk);
 fiber_fn void run_write(struct run *r);
 /* The unit with the logical end of file in it, if dirty with a number up to target: its dirty bytes through the page cache. True: it was. */
 fiber_fn bool run_write_tail(struct mapping *m, uint64_t target);
+/*
+ * The end of a round in one trip: r (or NULL) as run_write() does, the tail as run_write_tail() does, then a sync; without it if a write fails. True: there was
+ * anything to write.
+ */
+fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end);
 /* Begin and end of a flusher's child (a run, a fill): the flusher waits until fewer than `below` are left. */
 noyield_fn void run_ended(struct mapping *m);
 fiber_fn void run_wait(struct mapping *m, unsigned below);

@@ -131,6 +131,17 @@ static void take(struct run *r, unsigned i, struct folio *f, const struct part *
 		f->dirty_seq = 0;
 }
 
+/* Nothing is left between the cursor and the limit. */
+static bool is_last(struct mapping *m, const struct walk *walk)
+{
+	struct folio *f = mapping_first_locked(m, walk->cursor);
+	struct part part;
+
+	while (f && f->start < walk->limit && !part_to_take(m, f, walk->cursor, walk->target, &part))
+		f = mapping_next_locked(f);
+	return !f || f->start >= walk->limit;
+}
+
 noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 {
 	struct part part;
@@ -148,6 +159,7 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 	}
 	r->growing = r->end > m->disk_size;
 	walk->cursor = r->end;
+	r->last = !r->leaves && (r->growing || !m->runs_in_flight) && is_last(m, walk);
 	m->runs_in_flight++;
 	return r;
 }
@@ -218,23 +230,38 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 		mapping_shrink_locked(m);
 }
 
-fiber_fn void run_write(struct run *r)
+static int run_fd(struct mapping *m)
 {
-	struct mapping *m = r->mapping;
-	int error = 0;
-	int fd = mapping_can_direct(m) ? m->config.direct_fd : m->config.buffered_fd; /* staged before the file's alignment grew */
-	size_t written = io_pwritev_all(fd, r->iov, r->count, r->start, 0, &error);
+	return mapping_can_direct(m) ? m->config.direct_fd : m->config.buffered_fd; /* staged before the file's alignment grew */
+}
 
+/* Account for a run of which `written` bytes are on the device. */
+static void end_locked(struct mapping *m, struct run *r, size_t written, int error)
+{
 	counter_add(&runs, 1);
 	counter_add(&run_bytes, (int64_t)written);
 	TRACE(TRACE_WRITE, "run", "%p [%llu, %llu) %u pieces: %zu %d", (void *)m, (unsigned long long)r->start, (unsigned long long)r->end, r->count, written, error);
-	leaf_lock(&m->lock);
 	complete_locked(m, r, r->start + written, error);
-	leaf_unlock(&m->lock);
+}
+
+static void run_free(struct mapping *m, struct run *r)
+{
 	for (unsigned i = 0; i < r->count; i++)
 		buf_put(r->hold[i]);
 	free(r);
 	run_ended(m);
+}
+
+fiber_fn void run_write(struct run *r)
+{
+	struct mapping *m = r->mapping;
+	int error = 0;
+	size_t written = io_pwritev_all(run_fd(m), r->iov, r->count, r->start, 0, &error);
+
+	leaf_lock(&m->lock);
+	end_locked(m, r, written, error);
+	leaf_unlock(&m->lock);
+	run_free(m, r);
 }
 
 /* The dirty bytes below the end of file in the unit (of a large folio: the block) that it lies in, from `start` on. */
@@ -259,61 +286,164 @@ static bool tail_is_dirty(const struct folio *f, uint64_t start, uint64_t target
 	return !f->large || bits_all(f->blocks->dirty, i, i + 1);
 }
 
-/* The folio with the dirty tail, marked as under way by r; its dirty ranges from r->start on, cut at the end of file, in *dirty. NULL: none. */
-static struct folio *take_tail_locked(struct mapping *m, uint64_t target, struct run *r, struct byteset *dirty)
+/* The dirty bytes of the unit with the end of file in it, under way. */
+struct tail {
+	struct run run;       /* without a vector */
+	struct byteset dirty; /* from run.start on, cut at the end of file */
+	uint8_t *data;        /* of run.start */
+	struct buf *hold;     /* NULL: there is no tail */
+};
+
+static void take_tail_locked(struct mapping *m, uint64_t target, struct tail *t)
 {
 	struct folio *f = m->size % m->unit ? mapping_find_locked(m, align_down(m->size, m->unit)) : NULL;
 	uint64_t start = align_down(m->size, f && f->large ? m->config.block : m->unit);
 
+	t->hold = NULL;
 	if (!f || !tail_is_dirty(f, start, target))
-		return NULL;
-	tail_bytes(m, f, start, dirty);
-	*r = (struct run){ .mapping = m, .id = ++m->next_run, .seq = m->stage_seq, .start = start, .end = start + byteset_hull(dirty).end };
-	f->run = r->id;
+		return;
+	tail_bytes(m, f, start, &t->dirty);
+	t->run = (struct run){ .mapping = m, .id = ++m->next_run, .seq = m->stage_seq, .start = start, .end = start + byteset_hull(&t->dirty).end };
+	t->data = f->data + (start - f->start);
+	t->hold = buf_get(f->buf);
+	f->run = t->run.id;
 	if (f->large)
-		large_take_locked(f, start, r->end);
+		large_take_locked(f, start, t->run.end);
 	else
 		f->dirty_seq = 0;
-	return f;
 }
 
-/* Where the writing of those ranges ended, as a byte of the file. */
-static uint64_t write_ranges(struct mapping *m, uint64_t start, uint8_t *data, const struct byteset *dirty, int *error)
+static struct iovec tail_range(const struct tail *t, unsigned i)
 {
-	uint64_t done = start;
+	const struct byterange *range = &t->dirty.range[i];
+
+	return (struct iovec){ .iov_base = t->data + range->start, .iov_len = range->end - range->start };
+}
+
+/* Where the writing of the tail ended, as a byte of the file. */
+static uint64_t write_ranges(struct mapping *m, const struct tail *t, int *error)
+{
+	uint64_t done = t->run.start;
 
 	*error = 0;
-	for (uint32_t i = 0; i < dirty->count && !*error; i++) {
-		struct iovec iov = { .iov_base = data + dirty->range[i].start, .iov_len = dirty->range[i].end - dirty->range[i].start };
-		uint64_t from = start + dirty->range[i].start;
+	for (unsigned i = 0; i < t->dirty.count && !*error; i++) {
+		struct iovec iov = tail_range(t, i);
+		uint64_t from = t->run.start + t->dirty.range[i].start;
 
 		done = from + io_pwritev_all(m->config.buffered_fd, &iov, 1, from, 0, error);
 	}
 	return done;
 }
 
-fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
+static void write_tail(struct mapping *m, struct tail *t)
 {
-	struct byteset dirty;
 	uint64_t done;
-	struct run r;
 	int error;
 
 	leaf_lock(&m->lock);
-	struct folio *f = take_tail_locked(m, target, &r, &dirty);
-	struct buf *hold = f ? buf_get(f->buf) : NULL;
-	uint8_t *data = f ? f->data + (r.start - f->start) : NULL;
 	/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
-	error = f && r.end > m->disk_size ? m->growth_error : 0;
+	error = t->run.end > m->disk_size ? m->growth_error : 0;
 	leaf_unlock(&m->lock);
-	if (!hold)
-		return false;
+	counter_add(&tails, 1);
+	done = error ? t->run.start : write_ranges(m, t, &error);
+	leaf_lock(&m->lock);
+	complete_locked(m, &t->run, done, error);
+	leaf_unlock(&m->lock);
+	buf_put(t->hold);
+}
+
+fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
+{
+	struct tail t;
+
+	leaf_lock(&m->lock);
+	take_tail_locked(m, target, &t);
+	leaf_unlock(&m->lock);
+	if (t.hold)
+		write_tail(m, &t);
+	return t.hold;
+}
+
+/* A round's last run, tail and sync, as one piece of work. */
+struct last {
+	struct run *run; /* or NULL */
+	struct tail tail;
+	struct io_finish finish;
+	struct io_write writes[1 + BYTESET_RANGES];
+	struct iovec ranges[BYTESET_RANGES];
+};
+
+static void add_write(struct last *l, int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset)
+{
+	l->writes[l->finish.count++] = (struct io_write){ .fd = fd, .iov = iov, .iovcnt = iovcnt, .offset = offset };
+}
+
+static void plan_last(struct mapping *m, struct last *l, bool data_only)
+{
+	l->finish = (struct io_finish){ .writes = l->writes, .fd = m->config.buffered_fd, .flags = data_only ? IO_FSYNC_DATA : 0 };
+	if (l->run)
+		add_write(l, run_fd(m), l->run->iov, l->run->count, l->run->start);
+	for (unsigned i = 0; l->tail.hold && i < l->tail.dirty.count; i++) {
+		l->ranges[i] = tail_range(&l->tail, i);
+		add_write(l, m->config.buffered_fd, &l->ranges[i], 1, l->tail.run.start + l->tail.dirty.range[i].start);
+	}
+}
+
+/* The tail was tried, whether or not it came to its end. */
+static void tail_ended_locked(struct mapping *m, struct last *l)
+{
+	const struct io_finish *f = &l->finish;
+	bool failed = f->complete < f->count;
+	const struct io_write *at = &l->writes[failed ? f->complete : f->count - 1];
 
 	counter_add(&tails, 1);
-	done = error ? r.start : write_ranges(m, r.start, data, &dirty, &error);
+	complete_locked(m, &l->tail.run, at->offset + at->done, failed ? f->error : 0);
+}
+
+/* True: the tail is still to be written, since it was the run that failed. */
+static bool last_ended(struct mapping *m, struct last *l, enum mapping_unsynced had)
+{
+	const struct io_finish *f = &l->finish;
+	bool synced = f->complete == f->count, run_failed = l->run && !f->complete;
+	enum mapping_unsynced others;
+
 	leaf_lock(&m->lock);
-	complete_locked(m, &r, done, error);
+	others = m->unsynced; /* written by others, while this ran */
+	if (l->run)
+		end_locked(m, l->run, l->writes[0].done, run_failed ? f->error : 0);
+	if (l->tail.hold && !run_failed)
+		tail_ended_locked(m, l);
+	if (synced)
+		m->unsynced = others;
+	else if (m->unsynced < had)
+		m->unsynced = had;
 	leaf_unlock(&m->lock);
-	buf_put(hold);
+	return l->tail.hold && run_failed;
+}
+
+fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end)
+{
+	struct last l = { .run = r };
+	enum mapping_unsynced had;
+
+	leaf_lock(&m->lock);
+	if (end->tail && !m->growth_error)
+		take_tail_locked(m, end->target, &l.tail);
+	had = m->unsynced;
+	if (r || l.tail.hold) /* before the sync: what others write while it runs is not covered by it */
+		m->unsynced = end->data_only ? UNSYNCED_TIMES : SYNCED;
+	leaf_unlock(&m->lock);
+	if (!r && !l.tail.hold)
+		return false;
+	plan_last(m, &l, end->data_only);
+	io_finish(&l.finish);
+	if (last_ended(m, &l, had))
+		write_tail(m, &l.tail);
+	else if (l.tail.hold)
+		buf_put(l.tail.hold);
+	if (r)
+		run_free(m, r);
+	end->synced = l.finish.complete == l.finish.count;
+	end->error = end->synced ? l.finish.error : 0;
 	return true;
 }

@@ -31,6 +31,7 @@ struct pool_job {
 
 struct backend {
 	const char *name;
+	bool real_files; /* descriptors are the kernel's: system calls on a pool thread do what operations do */
 	/* From runtime_init() and runtime_fini(), on the calling thread. */
 	int (*init)(struct reactor *r, const struct reactor_config *config);
 	void (*fini)(struct reactor *r);

@@ -266,6 +266,7 @@ static void poll_fini(struct reactor *r)
 
 const struct backend backend_poll = {
 	.name = "poll",
+	.real_files = true,
 	.init = poll_init,
 	.fini = poll_fini,
 	.submit = poll_submit,

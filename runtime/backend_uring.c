@@ -540,6 +540,7 @@ int backend_uring_probe(void)
 
 const struct backend backend_uring = {
 	.name = "io_uring",
+	.real_files = true,
 	.init = uring_init,
 	.fini = uring_fini,
 	.start = uring_start,

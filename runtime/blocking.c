@@ -71,16 +71,23 @@ static ssize_t perform(struct io_op *op)
 	}
 }
 
-static void run_blocking(void *arg)
+ssize_t blocking_perform(struct io_op *op)
 {
-	struct blocking_job *b = arg;
 	ssize_t res;
 
 	/* A signal for the process must not look like a result of the file's. */
 	do
-		res = perform(b->op);
-	while (res < 0 && errno == EINTR && b->op->code != IO_CLOSE);
-	b->op->res = res < 0 ? -errno : res;
+		res = perform(op);
+	while (res < 0 && errno == EINTR && op->code != IO_CLOSE);
+	op->res = res < 0 ? -errno : res;
+	return op->res;
+}
+
+static void run_blocking(void *arg)
+{
+	struct blocking_job *b = arg;
+
+	blocking_perform(b->op);
 }
 
 static void blocking_done(struct pool_job *job)

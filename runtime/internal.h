@@ -73,7 +73,8 @@ struct reactor {
 	unsigned in_flight; /* operations */
 	unsigned files_in_flight; /* those of them that a disk carries out */
 	bool expecting; /* reactor_expect() was called since the last wait */
-	unsigned short_waits; /* in a row, of those that were expected to be short */
+	unsigned hurries; /* begun by reactor_hurry() */
+	unsigned short_calls, short_disks; /* waits in a row, of those that were expected to be short, that were: for the next call; for a disk */
 	struct close_op *close_free;
 	bool abandoned;
 	void *fake_stack, *tsan;
@@ -130,5 +131,7 @@ void pool_settle(void);
 
 /* blocking.c: carry out op by blocking system calls on a pool thread */
 void blocking_submit(struct reactor *r, struct io_op *op);
+/* ... op, one on files, right here, on a pool thread. Its result, in op->res too. */
+ssize_t blocking_perform(struct io_op *op);
 
 #endif

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 
 #include "runtime/backend.h"
+#include "runtime/cred.h"
 #include "runtime/fault.h"
 #include "runtime/fiber.h"
 #include "runtime/internal.h"
+#include "runtime/pool.h"
 #include "runtime/reactor.h"
 
 /* The kernel moves no more in one operation (MAX_RW_COUNT). */
@@ -136,7 +138,9 @@ void iov_consume(struct iovec **iov, unsigned *iovcnt, size_t done)
 	(*iov)->iov_len -= done;
 }
 
-size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err)
+typedef ssize_t io_caller(struct io_op *op, const char *why);
+
+static size_t write_all(io_caller *call, int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err)
 {
 	size_t done = 0;
 
@@ -144,7 +148,7 @@ size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offse
 	iov_consume(&iov, &iovcnt, 0);
 	while (iovcnt) {
 		struct io_op op = { .code = IO_WRITEV, .fd = fd, .iov = iov, .iovcnt = iovcnt, .offset = offset + done, .flags = rwf };
-		ssize_t put = io_call(&op, "write");
+		ssize_t put = call(&op, "write");
 
 		if (put <= 0) {
 			/* Nothing written and no reason given: the device will not say more the next time. */
@@ -157,11 +161,52 @@ size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offse
 	return done;
 }
 
-int io_fsync(int fd, unsigned flags)
+size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err)
+{
+	return write_all(io_call, fd, iov, iovcnt, offset, rwf, err);
+}
+
+static int sync_by(io_caller *call, int fd, unsigned flags)
 {
 	struct io_op op = { .code = IO_FSYNC, .fd = fd, .flags = flags };
 
-	return io_call(&op, "fsync");
+	return call(&op, "fsync");
+}
+
+int io_fsync(int fd, unsigned flags)
+{
+	return sync_by(io_call, fd, flags);
+}
+
+static void finish_by(io_caller *call, struct io_finish *f)
+{
+	struct io_write *w;
+
+	f->error = 0;
+	for (f->complete = 0; f->complete < f->count; f->complete++) {
+		w = &f->writes[f->complete];
+		w->done = write_all(call, w->fd, w->iov, w->iovcnt, w->offset, 0, &f->error);
+		if (f->error)
+			return;
+	}
+	f->error = sync_by(call, f->fd, f->flags);
+}
+
+static ssize_t call_blocking(struct io_op *op, const char *why)
+{
+	(void)why;
+	return blocking_perform(op);
+}
+
+static void finish_on_thread(void *arg)
+{
+	finish_by(call_blocking, arg);
+}
+
+void io_finish(struct io_finish *f)
+{
+	if (!backend->real_files || !pool_try_run(finish_on_thread, f, &cred_data))
+		finish_by(io_call, f);
 }
 
 int io_ftruncate(int fd, uint64_t size)

@@ -76,6 +76,26 @@ fiber_fn ssize_t io_pread_all(int fd, void *mem, size_t len, uint64_t offset, un
  */
 fiber_fn size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err);
 fiber_fn int io_fsync(int fd, unsigned flags);
+/*
+ * Writes, each of all its iov (which is consumed), then a sync: one after the other, and nothing after what fails. A pool thread makes them all in one trip if most
+ * have nothing to do, which spares a wake-up on both sides for each. The caller owns both structs.
+ */
+struct io_write {
+	int fd;
+	struct iovec *iov;
+	unsigned iovcnt;
+	uint64_t offset;
+	size_t done;         /* result: bytes */
+};
+struct io_finish {
+	struct io_write *writes;
+	unsigned count;
+	int fd;              /* to sync */
+	unsigned flags;      /* ... IO_FSYNC_DATA */
+	unsigned complete;   /* result: so many of the writes are */
+	int error;           /* result: 0, or -errno of the write after these, or of the sync if all are */
+};
+fiber_fn void io_finish(struct io_finish *f);
 fiber_fn int io_ftruncate(int fd, uint64_t size);
 fiber_fn int io_fallocate(int fd, int mode, uint64_t offset, uint64_t len);
 fiber_fn ssize_t io_recvmsg(int fd, struct msghdr *msg, unsigned flags);

@@ -511,6 +511,18 @@ void pool_run(pool_main *fn, void *arg, const struct cred *cred)
 	pool_run_in(NULL, fn, arg, cred);
 }
 
+bool pool_try_run(pool_main *fn, void *arg, const struct cred *cred)
+{
+	bool idle;
+
+	leaf_lock(&pool.lock);
+	idle = pool.idle > pool.thread_count / 2;
+	leaf_unlock(&pool.lock);
+	if (idle)
+		pool_run(fn, arg, cred);
+	return idle;
+}
+
 /* Start and end. */
 
 static void join_threads(void)

@@ -22,6 +22,9 @@ typedef void pool_main(void *arg);
 /* Run fn(arg) on a pool thread under `cred` (NULL: the server's own) and wait for it. fn must not touch fibers or fiber locks. */
 fiber_fn void pool_run(pool_main *fn, void *arg, const struct cred *cred);
 
+/* The same if more than half of the threads have nothing to do: for what can be done without them too. False: not run. */
+fiber_fn bool pool_try_run(pool_main *fn, void *arg, const struct cred *cred);
+
 /*
  * In a job: run fn(arg) here and, at the same time, on up to `more` other workers, as many as have nothing else to do and as there are CPUs for, each as
  * `cred`, which is the job's own. Returns when none of them is in it any more. fn divides the work between those who come (an atomic index, say) and

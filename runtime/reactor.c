@@ -42,6 +42,7 @@ enum {
 	TURN_SWITCHES_MAX = 256,
 	LOOKS_PER_YIELD = 64,
 	SHORT_WAITS_MIN = 4,
+	DISK_LINGERS = 4,
 };
 static const uint64_t drain_period_ns = 50000000;
 
@@ -198,30 +199,37 @@ static void sleep_for_work(struct reactor *r, uint64_t timeout_ns)
  * A wait that somebody expects to be short. It is begun by looking if the last ones were short, slept through or not: one that was not is what
  * a wrong guess costs, and none is made again before as many were short as it takes to believe.
  */
-static void wait_expecting(struct reactor *r, uint64_t timeout_ns)
+static void wait_expecting(struct reactor *r, uint64_t timeout_ns, uint64_t most_ns, unsigned *short_waits)
 {
-	uint64_t began_ns = clock_mono_ns(), most_ns = config.linger_us * UINT64_C(1000);
+	uint64_t began_ns = clock_mono_ns();
 
-	r->expecting = false;
-	if (r->short_waits >= SHORT_WAITS_MIN) {
+	if (*short_waits >= SHORT_WAITS_MIN) {
 		linger(r, began_ns + min_u64(most_ns, timeout_ns));
 		counter_add(has_work(r) ? &lingers_paid : &lingers_lost, 1);
 	}
 	sleep_for_work(r, has_work(r) ? 0 : timeout_ns);
 	if (clock_mono_ns() - began_ns > most_ns)
-		r->short_waits = 0;
+		*short_waits = 0;
 	else
-		r->short_waits++;
+		++*short_waits;
 }
 
 static void wait_for_work(struct reactor *r)
 {
-	uint64_t timeout_ns = may_wait_ns(r);
+	uint64_t timeout_ns = may_wait_ns(r), linger_ns = config.linger_us * UINT64_C(1000);
+	bool expecting = r->expecting && !r->files_in_flight;
 
-	if (timeout_ns == 0)
+	if (timeout_ns == 0) {
 		backend->poll(r, 0);
-	else if (r->expecting && !r->files_in_flight && !has_work(r))
-		wait_expecting(r, timeout_ns);
+		return;
+	}
+	r->expecting = false;
+	if (!backend->look || !linger_ns || has_work(r))
+		sleep_for_work(r, timeout_ns);
+	else if (r->hurries)
+		wait_expecting(r, timeout_ns, DISK_LINGERS * linger_ns, &r->short_disks);
+	else if (expecting)
+		wait_expecting(r, timeout_ns, linger_ns, &r->short_calls);
 	else
 		sleep_for_work(r, timeout_ns);
 }
@@ -634,7 +642,19 @@ void reactor_at_batch_end(struct reactor_hook *hook)
 void reactor_expect(void)
 {
 	ASSERT(reactor_here);
-	reactor_here->expecting = config.linger_us > 0 && backend->look;
+	reactor_here->expecting = true;
+}
+
+void reactor_hurry(void)
+{
+	ASSERT(reactor_here);
+	reactor_here->hurries++;
+}
+
+void reactor_hurry_over(void)
+{
+	ASSERT(reactor_here->hurries > 0);
+	reactor_here->hurries--;
 }
 
 void reactor_complete(struct reactor *r, struct io_op *op)

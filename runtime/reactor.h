@@ -71,6 +71,13 @@ noyield_fn void reactor_at_batch_end(struct reactor_hook *hook);
  * operation, whose workers want the CPU, is in flight. For its next wait only.
  */
 noyield_fn void reactor_expect(void);
+/*
+ * The end of somebody's answer is under way: a write, a sync, each in its turn. From reactor_hurry() to reactor_hurry_over() the reactor looks for work in the same way
+ * before it sleeps, for as much as four times linger_us and also beside operations of files, provided that such waits lately were shorter. A CPU
+ * that looks gives way at once to the kernel's threads that do the work; one that sleeps has to be woken for each of them.
+ */
+noyield_fn void reactor_hurry(void);
+noyield_fn void reactor_hurry_over(void);
 
 /* One-shot timer of this reactor; fn runs on the loop outside a fiber. timer_arm() moves an armed one. The struct is the caller's, zeroed first. */
 struct timer {

@@ -118,7 +118,7 @@ static void stronger_meanwhile(void)
 	cr_assert_eq(rig_write(0, UNIT, 1, VFS_FILE_SYNC), 0);
 	rig_start(&job, 1);
 	while (!rig_mapping->runs_in_flight)
-		fiber_sleep_ns(1000);
+		fiber_yield();
 	cr_assert_eq(rig_commit(0, 0, NULL), 0);
 	cr_assert_eq(sim_stats().fsyncs, 3);
 	rig_wait(&job, 1);
@@ -134,7 +134,7 @@ static void during_a_sync(void)
 	uint64_t begun;
 
 	rig_start(&job, 1);
-	while (counter_value("write.syncs") == 0)
+	while (!sim_stats().writes) /* then it is synced */
 		fiber_sleep_ns(1000);
 	begun = clock_mono_ns();
 	cr_assert_not(job.done);
@@ -170,7 +170,7 @@ static void later_stage(void)
 	fault_arm(FAULT_IO_WRITEV, EIO, 0, 1);
 	rig_start(&job[0], 1);
 	while (!rig_mapping->runs_in_flight)
-		fiber_sleep_ns(1000);
+		fiber_yield();
 	rig_start(&job[1], 1);
 	rig_wait(job, 2);
 	fault_disarm_all();
@@ -338,7 +338,7 @@ static void part_anew_while_it_fails(void)
 	fault_arm(FAULT_IO_WRITEV, ENOSPC, 1, 1);
 	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 2, VFS_UNSTABLE), 0);
 	while (!rig_mapping->runs_in_flight)
-		fiber_sleep_ns(1000);
+		fiber_yield();
 	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 3 * UNIT, UNIT, 3, VFS_UNSTABLE), 0);
 	rig_settle();
 	fault_disarm_all();

@@ -7,7 +7,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,6 +22,7 @@
 #include "runtime/counter.h"
 #include "runtime/fault.h"
 #include "runtime/io.h"
+#include "runtime/pool.h"
 #include "tests/unit/runtime_harness.h"
 
 static const unsigned variants[] = { 0, RING_NO_DEFER_TASKRUN, RING_NO_FTRUNCATE, RING_NO_SENDMSG_WAITALL, RING_NO_URING };
@@ -137,6 +140,118 @@ static void faults(void)
 Test(io, fault_points_fail_operations_in_every_variant)
 {
 	each_variant(faults);
+}
+
+static void no_job(void *arg)
+{
+}
+
+static pthread_barrier_t busy;
+static _Atomic unsigned busy_threads;
+
+static void be_busy(void *arg)
+{
+	atomic_fetch_add(&busy_threads, 1);
+	pthread_barrier_wait(&busy);
+}
+
+static void keep_thread(void *arg)
+{
+	pool_run(be_busy, NULL, NULL);
+	*(bool *)arg = true;
+}
+
+/* Two writes and a sync, as one piece of work. */
+static void finish(int fd, uint8_t *mem, struct io_write w[2], struct io_finish *f)
+{
+	static struct iovec iov[3];
+
+	iov[0] = (struct iovec){ mem, PAGE_BYTES };
+	iov[1] = (struct iovec){ mem + PAGE_BYTES, PAGE_BYTES };
+	iov[2] = (struct iovec){ mem + 2 * PAGE_BYTES, 1000 };
+	w[0] = (struct io_write){ .fd = fd, .iov = iov, .iovcnt = 2 };
+	w[1] = (struct io_write){ .fd = fd, .iov = &iov[2], .iovcnt = 1, .offset = 2 * PAGE_BYTES };
+	*f = (struct io_finish){ .writes = w, .count = 2, .fd = fd };
+	io_finish(f);
+}
+
+static void finish_whole(void)
+{
+	uint8_t *out = pages(3 * PAGE_BYTES), in[2 * PAGE_BYTES + 1000];
+	int fd = temp_file(0);
+	struct io_write w[2];
+	struct io_finish f;
+
+	fault_arm(FAULT_IO_SHORT_WRITE, EIO, 0, 2);
+	finish(fd, out, w, &f);
+	fault_disarm_all();
+	ASSERT(f.complete == 2 && f.error == 0 && w[0].done == 2 * PAGE_BYTES && w[1].done == 1000);
+	ASSERT(io_pread_all(fd, in, sizeof(in), 0, 0) == sizeof(in));
+	ASSERT(memcmp(in, out, sizeof(in)) == 0);
+	io_close(fd);
+	free(out);
+}
+
+static void finish_failing(void)
+{
+	uint8_t *out = pages(3 * PAGE_BYTES);
+	int fd = temp_file(0);
+	struct io_write w[2];
+	struct io_finish f;
+	struct statx stx;
+
+	fault_arm(FAULT_IO_SHORT_WRITE, EIO, 0, 1);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 1, 1);
+	fault_arm(FAULT_IO_FSYNC, EIO, 0, 1);
+	finish(fd, out, w, &f);
+	ASSERT(f.complete == 0 && f.error == -ENOSPC && w[0].done == PAGE_BYTES && w[1].done == 0);
+	ASSERT(io_fstatx(fd, STATX_SIZE, &stx) == 0 && stx.stx_size == PAGE_BYTES); /* nothing after what failed */
+	finish(fd, out, w, &f);
+	ASSERT(f.complete == 2 && f.error == -EIO); /* the sync's, which was not tried the first time */
+	fault_disarm_all();
+	io_close(fd);
+	free(out);
+}
+
+static void finish_on_idle_threads(void)
+{
+	int64_t jobs;
+
+	while (!pool_try_run(no_job, NULL, NULL))
+		fiber_yield();
+	jobs = counter_value("runtime.pool.jobs");
+	finish_whole();
+	ASSERT(counter_value("runtime.pool.jobs") > jobs);
+	finish_failing();
+}
+
+Test(io, work_is_finished_in_one_trip_in_every_variant)
+{
+	each_variant(finish_on_idle_threads);
+}
+
+/* Whoever has the threads keeps them meanwhile. */
+static void finish_on_the_ring(void)
+{
+	bool done[2] = { false, false };
+
+	pthread_barrier_init(&busy, NULL, 3);
+	for (unsigned i = 0; i < 2; i++)
+		spawn(keep_thread, &done[i]);
+	while (atomic_load(&busy_threads) < 2)
+		fiber_yield();
+	finish_whole();
+	finish_failing();
+	pthread_barrier_wait(&busy);
+	while (!done[0] || !done[1])
+		fiber_yield();
+	pthread_barrier_destroy(&busy);
+	ASSERT(counter_value("runtime.pool.jobs") == 2);
+}
+
+Test(io, work_is_finished_on_the_ring_where_no_thread_is_idle)
+{
+	harness_run_one(0, finish_on_the_ring);
 }
 
 /* Every write is cut short, at entries and inside them; all bytes must arrive at their place. */

@@ -312,6 +312,24 @@ static void linger_not_beside_files(void)
 	close(ends[1]);
 }
 
+/* In a hurry it does, beside them too, and for waits four times as long. */
+static void linger_in_a_hurry(void)
+{
+	reactor_hurry();
+	for (unsigned i = 0; i < 20; i++)
+		fiber_sleep_ns(2000000);
+	ASSERT(lingers() >= 10);
+	reactor_hurry_over();
+	int64_t before = lingers();
+	fiber_sleep_ns(SHORT_NS);
+	ASSERT(lingers() == before);
+	reactor_hurry();
+	for (unsigned i = 0; i < 20; i++)
+		fiber_sleep_ns(20000000); /* longer: nothing to look for */
+	reactor_hurry_over();
+	ASSERT(lingers() <= before + 1);
+}
+
 static void linger_run(unsigned linger_us, unsigned no_features, void (*fn)(void))
 {
 	const struct reactor_config config = { .reactors = 1, .fibers = 4, .linger_us = linger_us, .no_features = no_features };
@@ -342,6 +360,11 @@ Test(reactor, does_not_linger_unless_configured)
 Test(reactor, does_not_linger_where_waits_are_long)
 {
 	linger_run(1000, 0, linger_not_after_long_waits);
+}
+
+Test(reactor, lingers_in_a_hurry)
+{
+	linger_run(2500, 0, linger_in_a_hurry);
 }
 
 Test(reactor, does_not_linger_beside_files)

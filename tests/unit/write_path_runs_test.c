@@ -115,7 +115,7 @@ static void next_sync(void)
 
 	records(job, 2, 0, rig_unit, VFS_FILE_SYNC);
 	rig_start(&job[0], 1);
-	while (counter_value("write.syncs") == 0)
+	while (!sim_stats().writes) /* then it is synced */
 		fiber_yield();
 	cr_assert_not(job[0].done);
 	rig_start(&job[1], 1);
