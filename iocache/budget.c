@@ -1,7 +1,7 @@
 /*
  * iocache/budget.c - the process-wide bounds of the cache, and the fiber that ages what waits in it.
  *
- * Dirty bytes: a WRITE that would exceed them waits for room. Kept bytes: a clean half-written unit for which there is no room even after its
+ * Dirty bytes: a WRITE that would exceed them waits for room, in all or on its client's account, which is one of PAYERS: one client that floods us leaves room for others. Kept bytes: a clean half-written unit for which there is no room even after its
  * file's oldest has gone is not kept. The ageing fiber drops kept units that are older than kept_ms_max, makes the flusher take half-written edges whose partner
  * has not come within edge_wait_ms, and tries again what could not be written for lack of space.
  *
@@ -10,13 +10,14 @@
 #include "iocache/mapping_impl.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
 #include "runtime/reactor.h"
 
-enum { AGE_TICK_MS = 100, AGE_IDLE_MS = 400, STALL_RETRY_MS = 1000, STALL_GIVE_UP_MS = 60000 };
+enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400, STALL_RETRY_MS = 1000, STALL_GIVE_UP_MS = 60000 };
 
 struct cache_config cache_limits;
 
@@ -25,7 +26,7 @@ TAILQ_HEAD(mapping_list, mapping);
 static struct leaf_lock list_lock = LEAF_LOCK_INIT;
 static struct mapping_list mappings = TAILQ_HEAD_INITIALIZER(mappings);
 
-static _Atomic int64_t dirty_bytes, kept_bytes;
+static _Atomic int64_t dirty_bytes, kept_bytes, paid_bytes[PAYERS];
 static _Atomic unsigned dirty_waiters, room_made;
 static struct leaf_lock room_lock = LEAF_LOCK_INIT;
 static struct fiber_cond room;
@@ -46,6 +47,7 @@ int cache_init(const struct cache_config *config)
 	cache_limits = *config;
 	cache_limits.dirty_bytes_max = or_default(config->dirty_bytes_max, 64 << 20);
 	cache_limits.file_dirty_bytes_max = or_default(config->file_dirty_bytes_max, cache_limits.dirty_bytes_max / 2);
+	cache_limits.client_dirty_bytes_max = or_default(config->client_dirty_bytes_max, cache_limits.dirty_bytes_max / 4 * 3);
 	cache_limits.kept_bytes_max = or_default(config->kept_bytes_max, 32 << 20);
 	cache_limits.kept_ms_max = (uint32_t)or_default(config->kept_ms_max, 5000);
 	cache_limits.edge_wait_ms = (uint32_t)or_default(config->edge_wait_ms, 300);
@@ -55,6 +57,7 @@ int cache_init(const struct cache_config *config)
 	TAILQ_INIT(&mappings);
 	fiber_cond_init(&room);
 	dirty_bytes = kept_bytes = 0;
+	memset(paid_bytes, 0, sizeof paid_bytes);
 	dirty_waiters = 0;
 	return 0;
 }
@@ -63,6 +66,8 @@ void cache_fini(void)
 {
 	ASSERT(TAILQ_EMPTY(&mappings));
 	ASSERT(dirty_bytes == 0 && kept_bytes == 0);
+	for (unsigned i = 0; i < PAYERS; i++)
+		ASSERT(paid_bytes[i] == 0);
 }
 
 noyield_fn void cache_add_mapping(struct mapping *m)
@@ -80,11 +85,12 @@ noyield_fn void cache_del_mapping(struct mapping *m)
 }
 
 /* Those who wait are woken when a 64th of the bound has become free, not for each folio that goes. */
-noyield_fn void cache_dirty_add(int64_t bytes)
+noyield_fn void cache_dirty_add(int64_t bytes, uint8_t payer)
 {
 	uint64_t step = max_u64(cache_limits.dirty_bytes_max / 64, 1);
 	uint64_t before = (uint64_t)atomic_fetch_add_explicit(&dirty_bytes, bytes, memory_order_seq_cst);
 
+	atomic_fetch_add_explicit(&paid_bytes[payer], bytes, memory_order_relaxed);
 	counter_add(&dirty_now, bytes);
 	if (bytes >= 0 || before / step == (before + (uint64_t)bytes) / step)
 		return;
@@ -96,9 +102,14 @@ noyield_fn void cache_dirty_add(int64_t bytes)
 	leaf_unlock(&room_lock);
 }
 
-noyield_fn bool cache_dirty_over(void)
+noyield_fn uint8_t cache_payer(uint64_t client)
 {
-	return (uint64_t)dirty_bytes >= cache_limits.dirty_bytes_max;
+	return (uint8_t)((client * 0x9e3779b97f4a7c15 >> 32) % PAYERS);
+}
+
+noyield_fn bool cache_dirty_over(uint8_t payer)
+{
+	return (uint64_t)dirty_bytes >= cache_limits.dirty_bytes_max || (uint64_t)paid_bytes[payer] >= cache_limits.client_dirty_bytes_max;
 }
 
 noyield_fn unsigned cache_room_made(void)

@@ -657,30 +657,30 @@ fiber_fn int mapping_flush(struct mapping *m)
 }
 
 /* An error that sticks, or one that will not go away while memory is short; 0: none. *wait: no room in the dirty bounds. */
-static int begin_check(struct mapping *m, uint64_t start, uint32_t len, bool *wait)
+static int begin_check(struct mapping *m, const struct mapping_write *w, uint32_t len, bool *wait)
 {
 	leaf_lock(&m->lock);
 	int error = m->sticky_error;
 	m->sticky_error = 0;
-	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over();
+	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over(w->payer);
 	if (!error && *wait && m->stalled_since_ns)
 		error = m->stall_error;
 	/* Room is for those who fill the hole, not for those who are ahead. */
-	*wait |= m->held_back_from != UINT64_MAX && start >= m->held_back_from && start - m->held_back_from >= AHEAD_MAX;
+	*wait |= m->held_back_from != UINT64_MAX && w->start >= m->held_back_from && w->start - m->held_back_from >= AHEAD_MAX;
 	/* Half-written edges are filled for room's sake only if nothing else is left to write. */
 	m->force |= *wait && !m->flusher_running && m->flushed_seq == m->stage_seq;
 	leaf_unlock(&m->lock);
 	return error;
 }
 
-fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t offset, uint32_t len)
+fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t client, uint64_t offset, uint32_t len)
 {
 	unsigned seen = cache_room_made();
 	bool wait;
 	int error;
 
-	*w = (struct mapping_write){ .start = offset, .end = offset + len };
-	while (!(error = begin_check(m, offset, len, &wait)) && wait) {
+	*w = (struct mapping_write){ .start = offset, .end = offset + len, .payer = cache_payer(client) };
+	while (!(error = begin_check(m, w, len, &wait)) && wait) {
 		mapping_kick(m);
 		cache_dirty_wait(seen);
 		seen = cache_room_made();

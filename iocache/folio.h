@@ -36,6 +36,7 @@ struct folio {
 	bool unstable;               /* holds dirty bytes that were acknowledged, or will be, before they are written */
 	bool mark;                   /* dropbehind: goes when it is clean */
 	bool is_kept;
+	uint8_t payer;               /* whose account its bytes are on while they are dirty or under way */
 	bool is_open;                /* counted as a unit of which clients have given a part only */
 	uint64_t run;                /* id of the run that carries it to the device now; 0: none */
 	uint64_t dirty_seq;          /* the oldest stage whose bytes are here and not yet under way; 0: clean or under way */

@@ -131,7 +131,7 @@ static void account_dirty(struct mapping *m, const struct folio *f, int sign)
 	int64_t bytes = (int64_t)f->len * sign;
 
 	m->dirty_bytes += (uint64_t)bytes;
-	cache_dirty_add(bytes);
+	cache_dirty_add(bytes, f->payer);
 	counter_add(&uncached_dirty, f->mark ? bytes : 0);
 }
 
@@ -194,8 +194,10 @@ noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint6
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable)
 {
 	unkeep(m, f);
-	if (!is_accounted(f))
+	if (!is_accounted(f)) {
+		f->payer = m->payer;
 		account_dirty(m, f, 1);
+	}
 	if (!f->dirty_seq || seq < f->dirty_seq)
 		f->dirty_seq = seq;
 	f->unstable |= unstable;

@@ -23,6 +23,7 @@ struct statx;
 struct cache_config {
 	uint64_t dirty_bytes_max;      /* staged and not yet on the device, all files; default a quarter of 256 MiB */
 	uint64_t file_dirty_bytes_max; /* the same of one file; default half of the above */
+	uint64_t client_dirty_bytes_max; /* the same of one client; default three quarters of all files' */
 	uint64_t kept_bytes_max;       /* clean half-written units kept for their partner; default 32 MiB */
 	uint32_t kept_ms_max;          /* ... and for how long; default 5000 */
 	uint32_t edge_wait_ms;         /* how long an UNSTABLE edge waits for its partner before it is filled and written; default 300 */
@@ -86,16 +87,18 @@ struct mapping_waiter {
 struct mapping_write {
 	struct range_hold hold;
 	uint64_t start, end;
+	uint8_t payer;            /* the client's account of dirty bytes */
 	uint64_t seq;             /* out: the number of the stage; 0: nothing was staged */
 	struct mapping_waiter waiter; /* a stable WRITE's: known to the flusher from the moment its bytes are in the mapping */
 	struct mapping_attr before, after; /* out: the attributes that the WRITE changed, taken atomically with it */
 };
 
 /*
- * Wait for room in the dirty bounds and lock the units that [offset, offset+len) touches. 0; or -errno: earlier data of this file was lost or cannot be written
+ * Wait for room in the dirty bounds, of which `client` (any number that is the same for all of its calls) has a share, and lock the units that
+ * [offset, offset+len) touches. 0; or -errno: earlier data of this file was lost or cannot be written
  * (the sticky error, reported once), and nothing is held.
  */
-fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t offset, uint32_t len);
+fiber_fn int mapping_write_begin(struct mapping *m, struct mapping_write *w, uint64_t client, uint64_t offset, uint32_t len);
 
 struct mapping_payload {
 	struct buf *buf;          /* data lies in it; the mapping takes its own references */

@@ -53,6 +53,7 @@ struct mapping {
 	struct timespec shown_mtime, shown_ctime;
 	struct timespec disk_mtime, disk_ctime; /* as our last operation left it */
 	uint64_t stage_seq;               /* number of the last stage */
+	uint8_t payer;                    /* who pays for what it makes dirty */
 	int growth_error;                 /* for lack of space the running round (or what it wrote early) could not make the file longer; 0: not so */
 	uint64_t round_target;            /* the running or last round takes stages up to here */
 	uint64_t next_run;
@@ -261,8 +262,11 @@ noyield_fn bool error_keeps_data(int error);
 extern struct cache_config cache_limits;
 noyield_fn void cache_add_mapping(struct mapping *m);
 noyield_fn void cache_del_mapping(struct mapping *m);
-noyield_fn void cache_dirty_add(int64_t bytes);
-noyield_fn bool cache_dirty_over(void);
+/* The account of a client: clients that share one share its bound. */
+noyield_fn uint8_t cache_payer(uint64_t client);
+noyield_fn void cache_dirty_add(int64_t bytes, uint8_t payer);
+/* No room in all, or none for this client. */
+noyield_fn bool cache_dirty_over(uint8_t payer);
 /* How often room was made: taken before one looks whether there is any. */
 noyield_fn unsigned cache_room_made(void);
 /* Park until some dirty data has gone since `seen` was taken, or for a moment. */

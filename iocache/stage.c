@@ -31,6 +31,7 @@ static void split_around(struct mapping *m, struct folio *f, uint64_t start, uin
 		spare->dirty_seq = f->dirty_seq;
 		spare->unstable = f->unstable;
 		spare->mark = f->mark;
+		spare->payer = f->payer;
 	}
 	if (f_start < start) {
 		mapping_shorten_locked(m, f, start);
@@ -324,6 +325,7 @@ static int stage_locked(struct mapping *m, struct mapping_write *w, const struct
 		return error;
 	}
 	w->seq = ++m->stage_seq;
+	m->payer = w->payer;
 	if (in_place)
 		large_write_locked(m, s->middle_start, s->middle_end, p->data + (s->middle_start - w->start), w->seq, p->unstable);
 	else

@@ -140,7 +140,7 @@ static void count_read(enum export_mode mode)
 static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapping_write *w, struct mapping_payload *payload)
 {
 	struct mapping *m = vfs_file_mapping(file);
-	int error = mapping_write_begin(m, w, w->start, payload->len);
+	int error = mapping_write_begin(m, w, call->client, w->start, payload->len);
 	enum export_mode mode;
 
 	if (error)

@@ -299,7 +299,7 @@ static bool fits_run(void)
 
 static bool fits_syscalls(void)
 {
-	return pattern.kind == SMALL_CALLS || pattern.kind == METADATA;
+	return pattern.kind == METADATA || local_pingpong_knows(opt.name);
 }
 
 static const struct method methods[] = {
@@ -406,11 +406,11 @@ int main(int argc, char **argv)
 	method = method_named(opt.method);
 	if (!method->fits())
 		return SKIPPED;
-	if (pattern.kind == METADATA)
-		local_syscalls(opt.dir, opt.depth, opt.watch.device);
-	else if (pattern.kind == SMALL_CALLS)
-		local_pingpong(opt.name, pattern.getattr, opt.depth, opt.seconds);
-	else
+	if (method->fits != fits_syscalls)
 		run_file_pattern();
+	else if (pattern.kind == METADATA)
+		local_syscalls(opt.dir, opt.depth, opt.watch.device);
+	else
+		local_pingpong(opt.name, opt.depth, opt.seconds);
 	return 0;
 }

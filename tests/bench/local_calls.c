@@ -23,7 +23,16 @@
 
 #include "tests/bench/sample.h"
 
-enum { FILES = 10000, LISTINGS = 10, CALL_NULL = 80, CALL_GETATTR = 116, REPLY_NULL = 28, REPLY_GETATTR = 116, BYTES_MAX = 1 << 18 };
+enum { FILES = 10000, LISTINGS = 10, MIB = 1 << 20, BYTES_MAX = 2 * MIB };
+
+/* Patterns that are answered without looking at them: bytes of a call and of its reply, and of data in one of them. */
+static const struct exchange {
+	const char *name;
+	unsigned call, reply, data;
+} exchanges[] = {
+	{ "null", 80, 28, 0 }, { "getattr", 116, 116, 0 },
+	{ "seqread", 128, MIB + 132, MIB }, { "seqwrite-unstable", MIB + 136, 164, MIB }, { "seqwrite-filesync", MIB + 136, 164, MIB },
+};
 
 static void need(int result, const char *what)
 {
@@ -146,8 +155,13 @@ static uint8_t bytes[BYTES_MAX];
 
 static void send_all(int fd, size_t len)
 {
-	if (send(fd, bytes, len, MSG_NOSIGNAL) != (ssize_t)len)
-		die("send: %s", strerror(errno));
+	size_t part;
+
+	for (; len; len -= part) {
+		part = len < BYTES_MAX ? len : BYTES_MAX;
+		if (send(fd, bytes, part, MSG_NOSIGNAL) != (ssize_t)part)
+			die("send: %s", strerror(errno));
+	}
 }
 
 /* Whole messages of SIZE bytes in what was received now and *LEFT of a message before; 0: the end. */
@@ -166,7 +180,7 @@ static unsigned receive_some(int fd, unsigned size, unsigned *left)
 	return have / size;
 }
 
-static void __attribute__((noreturn)) answer(int listener, unsigned call, unsigned reply)
+static void __attribute__((noreturn)) answer(int listener, const struct exchange *e)
 {
 	unsigned n, left = 0;
 	int fd;
@@ -175,8 +189,8 @@ static void __attribute__((noreturn)) answer(int listener, unsigned call, unsign
 	fd = accept(listener, NULL, NULL);
 	need(fd, "accept");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
-	while ((n = receive_some(fd, call, &left)))
-		send_all(fd, (size_t)n * reply);
+	while ((n = receive_some(fd, e->call, &left)))
+		send_all(fd, (size_t)n * e->reply);
 	_exit(0);
 }
 
@@ -194,44 +208,58 @@ static int listen_somewhere(struct sockaddr_in *sin)
 }
 
 /* All that are answered together are asked again together, as nfsload does; the time of one is that of its batch. */
-static void ask(int fd, unsigned call, unsigned reply, unsigned depth, uint64_t deadline_ns)
+static void ask(int fd, const struct exchange *e, unsigned depth, uint64_t deadline_ns)
 {
 	unsigned n = depth, flying = 0, left = 0, i;
 	uint64_t begin;
 
 	do {
 		begin = now_ns();
-		send_all(fd, (size_t)n * call);
+		send_all(fd, (size_t)n * e->call);
 		flying += n;
-		n = receive_some(fd, reply, &left);
+		n = receive_some(fd, e->reply, &left);
 		if (!n)
 			die("the other side has gone");
 		flying -= n;
 		for (i = 0; i < n; i++)
 			latency_add(&outcome.latency, now_ns() - begin);
 		outcome.ops += n;
+		outcome.bytes += (uint64_t)n * e->data;
 	} while (now_ns() < deadline_ns);
-	while (flying && (n = receive_some(fd, reply, &left)))
+	while (flying && (n = receive_some(fd, e->reply, &left)))
 		flying -= n;
 }
 
-void local_pingpong(const char *name, int attr, unsigned depth, double seconds)
+static const struct exchange *find_exchange(const char *name)
 {
-	const unsigned call = attr ? CALL_GETATTR : CALL_NULL, reply = attr ? REPLY_GETATTR : REPLY_NULL;
+	for (unsigned i = 0; i < sizeof(exchanges) / sizeof(*exchanges); i++)
+		if (!strcmp(exchanges[i].name, name))
+			return &exchanges[i];
+	return NULL;
+}
+
+int local_pingpong_knows(const char *name)
+{
+	return find_exchange(name) != NULL;
+}
+
+void local_pingpong(const char *name, unsigned depth, double seconds)
+{
+	const struct exchange *e = find_exchange(name);
 	struct sockaddr_in sin;
 	int listener = listen_somewhere(&sin), fd;
 	struct watch w = { .pid = fork() };
 
 	need(w.pid, "fork");
 	if (!w.pid)
-		answer(listener, call, reply);
+		answer(listener, e);
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	need(fd, "socket");
 	need(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), "connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	outcome = (struct outcome){ .pattern = name, .depth = depth, .connections = 1, .resident = -1 };
 	sample_take(&w, &outcome.before);
-	ask(fd, call, reply, depth, now_ns() + (uint64_t)(seconds * 1e9));
+	ask(fd, e, depth, now_ns() + (uint64_t)(seconds * 1e9));
 	sample_take(&w, &outcome.after);
 	outcome_print(&outcome, &w);
 	close(fd);

@@ -11,9 +11,10 @@
 void local_syscalls(const char *dir, unsigned depth, const char *device);
 
 /*
- * Another process answers requests of the size of NULL's or (ATTR) GETATTR's over TCP, and does nothing else: DEPTH are outstanding on one connection for
- * SECONDS. NAME is the pattern's.
+ * Another process answers requests of the size that pattern NAME has (null, getattr, sequential READs and WRITEs) over TCP, and does nothing else: DEPTH are
+ * outstanding on one connection for SECONDS.
  */
-void local_pingpong(const char *name, int attr, unsigned depth, double seconds);
+void local_pingpong(const char *name, unsigned depth, double seconds);
+int local_pingpong_knows(const char *name);
 
 #endif

@@ -100,6 +100,7 @@ static void on_commit(struct reply *r)
 static void count_reply(struct client *c, struct call *k, struct reply *r)
 {
 	latency_add(&outcome.latency, now_ns() - k->begin_ns);
+	progress_add(&outcome.progress, now_ns());
 	if (k->proc == PROC_WRITE)
 		on_write(k, r);
 	else if (k->proc == PROC_READ)

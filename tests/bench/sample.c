@@ -148,6 +148,31 @@ void latency_add(struct latency *l, uint64_t ns)
 	l->total++;
 }
 
+void progress_add(struct progress *p, uint64_t now)
+{
+	uint64_t slot;
+
+	if (!p->begin_ns)
+		p->begin_ns = now;
+	slot = (now - p->begin_ns) / PROGRESS_SLOT_NS;
+	if (slot >= PROGRESS_SLOTS)
+		return;
+	p->count[slot]++;
+	p->slots = slot + 1;
+}
+
+/* Operations of the last quarter of the time to those of the first. */
+static double last_to_first_quarter(const struct progress *p)
+{
+	uint64_t quarter = p->slots / 4, first = 0, last = 0;
+
+	for (uint64_t i = 0; i < quarter; i++) {
+		first += p->count[i];
+		last += p->count[p->slots - quarter + i];
+	}
+	return first ? (double)last / first : 0;
+}
+
 static double latency_us(const struct latency *l, double part)
 {
 	uint64_t seen = 0;
@@ -249,6 +274,8 @@ void outcome_print(const struct outcome *o, const struct watch *w)
 	print_server(o, w, ops);
 	if (w->device)
 		print_device(o, ops);
+	if (o->progress.slots >= 4)
+		printf(",\"last_quarter\":%.3f", last_to_first_quarter(&o->progress));
 	if (o->retries)
 		printf(",\"retries\":%llu", (unsigned long long)o->retries);
 	puts("}");

@@ -30,6 +30,14 @@ struct latency {
 	uint64_t total;
 };
 
+/* When the operations of a run ended: so many in each slot of time since the first was noted. What comes after the last slot is not counted. */
+enum { PROGRESS_SLOTS = 1 << 14, PROGRESS_SLOT_NS = 2000000 };
+
+struct progress {
+	uint64_t begin_ns, slots;	/* slots: up to the last with an operation */
+	uint32_t count[PROGRESS_SLOTS];
+};
+
 /* What a run did. */
 struct outcome {
 	const char *pattern;
@@ -38,6 +46,7 @@ struct outcome {
 	uint64_t retries;	/* replies of JUKEBOX, sent again */
 	int64_t resident;	/* bytes of the file in the page cache at the end; -1: not known */
 	struct latency latency;
+	struct progress progress;	/* noted by nfsload only */
 	struct sample before, after;
 };
 
@@ -46,6 +55,7 @@ uint64_t now_ns(void);
 uint64_t size_arg(const char *text);
 void sample_take(const struct watch *w, struct sample *s);
 void latency_add(struct latency *l, uint64_t ns);
+void progress_add(struct progress *p, uint64_t now);
 
 /* Bytes of the local file PATH in the page cache; -1: cannot be told. */
 int64_t file_resident(const char *path);

@@ -162,7 +162,7 @@ static void do_write(const struct op *op)
 	unsigned in_hand, number;
 
 	memset(p.data, value, len);
-	must(mapping_write_begin(m, &w, op->start, len), "WRITE begins");
+	must(mapping_write_begin(m, &w, 0, op->start, len), "WRITE begins");
 	in_hand = units_in_hand();
 	must(mapping_stage(m, &w, &p), "WRITE is staged");
 	number = oracle_staged(op->start, op->end, value, in_hand);

@@ -36,7 +36,7 @@ static void write_record(unsigned i)
 	struct mapping_write w;
 
 	memset(p.data, value_of(i), RECORD);
-	if (mapping_write_begin(m, &w, offset, RECORD) || mapping_stage(m, &w, &p))
+	if (mapping_write_begin(m, &w, i, offset, RECORD) || mapping_stage(m, &w, &p))
 		abort();
 	mapping_write_end(m, &w);
 	if (!p.unstable && mapping_write_wait(m, &w))

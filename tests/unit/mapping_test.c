@@ -85,7 +85,7 @@ static int write_bytes(uint64_t offset, uint32_t len, uint8_t value, bool unstab
 	int error;
 
 	memset(p.data, value, len);
-	error = mapping_write_begin(m, &w, offset, len);
+	error = mapping_write_begin(m, &w, 0, offset, len);
 	if (!error) {
 		error = mapping_stage(m, &w, &p);
 		mapping_write_end(m, &w);

@@ -139,6 +139,36 @@ Test(write_path_runs, a_sync_answers_only_what_was_staged_before_it) /* 1b.4 */
 
 enum { BOUND_UNITS = 8 };
 
+/* A client has its share of the bound, and leaves the rest to the others: their WRITEs do not wait for its. */
+static void client_bound(void)
+{
+	struct rig_job job[12];
+	uint64_t begun;
+
+	rig_call.client = 1;
+	records(job, 12, 0, 2 * rig_unit, VFS_UNSTABLE);
+	rig_start(job, 12);
+	while (!counter_value("cache.dirty_waits"))
+		fiber_yield();
+	cr_assert_leq(rig_mapping->dirty_bytes, BOUND_UNITS * (uint64_t)rig_unit);
+	rig_call.client = 2;
+	begun = clock_mono_ns();
+	cr_assert_eq(rig_write(100 * rig_unit, rig_unit, 99, VFS_UNSTABLE), 0);
+	cr_assert_eq(clock_mono_ns(), begun);
+	rig_wait(job, 12);
+	rig_settle();
+	for (unsigned i = 0; i < 12; i++)
+		rig_expect_disk(i * 2 * rig_unit, 2 * rig_unit, (uint8_t)(1 + i));
+}
+
+Test(write_path_runs, a_client_has_its_share_of_dirty_bytes) /* 1b.5 */
+{
+	rig_run(&(struct rig_config){
+		.latency_ns_max = 10000000,
+		.cache = { .dirty_bytes_max = 4 * BOUND_UNITS * 4096, .file_dirty_bytes_max = 4 * BOUND_UNITS * 4096, .client_dirty_bytes_max = BOUND_UNITS * 4096 },
+	}, client_bound);
+}
+
 /* UNSTABLE WRITEs are answered without the disk, up to a file's share of what may be dirty; then they wait. */
 static void file_bound(void)
 {
