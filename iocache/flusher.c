@@ -47,7 +47,7 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 
 enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8, HOLD_BACK_FAILURES_MAX = 6, HOLD_BACK_RATIO = 4 };
 
-static const uint64_t GATHER_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, AHEAD_MAX = 16 << 20;
+static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, AHEAD_MAX = 16 << 20;
 /* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
 enum kicker { HAS_REFERENCE, HAS_NONE };
 
@@ -345,8 +345,9 @@ static void expect_writers_locked(struct mapping *m, const struct round *r, unsi
 {
 	uint64_t now = clock_mono_ns();
 
+	m->round_ns = now - r->begun_ns;
 	m->expected = answered > 1 ? answered + m->waiting : 0;
-	m->gather_until_ns = now + min_u64((now - r->begun_ns) * 2, GATHER_NS_MAX);
+	m->gather_until_ns = now + min_u64(m->round_ns * 2, GATHER_NS_MAX);
 }
 
 static void round_end(struct mapping *m, const struct round *r)
@@ -476,10 +477,11 @@ static bool flush_round(struct mapping *m)
 	return true;
 }
 
-static bool is_waited_for(struct mapping *m)
+/* Somebody waits, and the last round says that the disk is one that can be looked at, not slept for. */
+static bool is_worth_hurrying(struct mapping *m)
 {
 	leaf_lock(&m->lock);
-	bool yes = m->waiting;
+	bool yes = m->waiting && m->round_ns <= HURRY_NS_MAX;
 	leaf_unlock(&m->lock);
 	return yes;
 }
@@ -490,7 +492,7 @@ static void flush_until_idle(struct mapping *m, const struct mapping_waiter *sel
 
 	while (again && !hand_over(m, self)) {
 		fiber_yield_idle();
-		hurry = is_waited_for(m);
+		hurry = is_worth_hurrying(m);
 		if (hurry)
 			reactor_hurry();
 		again = flush_round(m);

@@ -70,6 +70,7 @@ struct mapping {
 	unsigned waiting;                 /* length of `waiters` */
 	unsigned expected;                /* stable WRITEs that the last round answered and that have not come again */
 	uint64_t gather_until_ns;
+	uint64_t round_ns;                /* how long the last round took */
 	uint64_t early_at;                /* while it gathers: dirty bytes from which on it looks for something to write early; UINT64_MAX otherwise */
 	uint64_t held_back_from;          /* the last round left out what lies from here on; UINT64_MAX: nothing */
 	uint64_t held_since_ns, held_seq; /* ... since then; when stage_seq was this */
