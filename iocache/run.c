@@ -434,7 +434,7 @@ fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *e
 		m->unsynced = end->data_only ? UNSYNCED_TIMES : SYNCED;
 	leaf_unlock(&m->lock);
 	if (!r && !l.tail.hold)
-		return false;
+		return end->tail && run_write_tail(m, end->target); /* one that growth_error refuses: who waits for it hears of that */
 	plan_last(m, &l, end->data_only);
 	io_finish(&l.finish);
 	if (last_ended(m, &l, had))

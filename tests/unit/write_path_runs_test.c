@@ -280,3 +280,23 @@ static void who_hears(void)
 }
 
 Test(write_path_runs, a_failed_run_fails_each_write_in_it) { rig_run(&plain, who_hears); } /* 1b.8 */
+
+/* Two runs of a round find no space. The tail behind them would make the file longer by bytes that nobody wrote: it is refused with them, and its writer hears of it. */
+static void tail_after_failures(void)
+{
+	struct rig_job job[3] = {
+		{ .offset = 0, .len = 2 * rig_unit, .value = 1, .stable = VFS_FILE_SYNC },
+		{ .offset = 2 * rig_unit, .len = 2 * rig_unit, .value = 2, .stable = VFS_FILE_SYNC },
+		{ .offset = 4 * rig_unit, .len = 100, .value = 3, .stable = VFS_FILE_SYNC },
+	};
+
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 2);
+	rig_jobs(job, 3);
+	cr_assert(job[0].error == -ENOSPC && job[1].error == -ENOSPC);
+	cr_assert_eq(job[2].error, -ENOSPC);
+	rig_settle();
+	cr_assert_eq(sim_size(1), 0);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+}
+
+Test(write_path_runs, a_tail_behind_failed_runs_is_refused_with_them) { rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 2 * 4096 } }, tail_after_failures); } /* 1b.8, 5.8 */
