@@ -101,3 +101,19 @@ Test(mutant_blocks, ranges_are_what_a_map_of_bytes_says)
 		}
 	}
 }
+
+/* byteset-forgets-the-largest: at its bound a set forgets the smallest range, or what is smaller still. */
+Test(mutant_blocks, a_full_set_forgets_its_smallest_range)
+{
+	struct byteset s = { 0 };
+
+	for (uint32_t i = 0; i < BYTESET_RANGES; i++)
+		cr_assert(byteset_add(&s, i * 100, i * 100 + 50 - i)); /* the last is the smallest */
+	byteset_add_lossy(&s, 900, 910);
+	cr_assert(!byteset_covers(&s, 900, 901));
+	byteset_add_lossy(&s, 900, 980);
+	byteset_check(&s);
+	cr_assert(byteset_covers(&s, 900, 980) && !byteset_covers(&s, 500, 501));
+	for (uint32_t i = 0; i < BYTESET_RANGES - 1; i++)
+		cr_assert(byteset_covers(&s, i * 100, i * 100 + 50 - i));
+}

@@ -4,8 +4,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "iocache/mapping_impl.h"
+#include "runtime/io.h"
 #include "tests/unit/write_path_harness.h"
 #include "vfs/export.h"
 #include "vfs/file.h"
@@ -385,9 +388,339 @@ static void failed_blocks(void)
 	cr_assert_eq(rig_in_hand(2 * LARGE + UNIT, 2 * LARGE + 2 * UNIT), 0); /* the disk may have them or not */
 	rig_expect_read(2 * LARGE + 2 * UNIT, UNIT, 3);
 	rig_expect_read(2 * LARGE + 3 * UNIT, UNIT, 55);
+	/* large-split-keeps-what-is-not-known: nor is a part of it kept that has such blocks. */
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, 2 * LARGE + 8 * UNIT + 100, 100, 66, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_in_hand(2 * LARGE, 2 * LARGE + 8 * UNIT), 0);
+	cr_assert_eq(rig_in_hand(2 * LARGE + 9 * UNIT, 3 * LARGE), 7 * UNIT);
 }
 
 Test(mutant_cache, blocks_that_failed_are_not_believed) { rig_run(&plain, failed_blocks); }
+
+/* large-split-forgets-what-is-under-way: a folio that is split while it is on its way to the disk is still in hand, all of it. */
+static void split_under_way(void)
+{
+	cr_assert_eq(rig_write(0, LARGE, 1, VFS_FILE_SYNC), 0);
+	do {
+		cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 2, VFS_UNSTABLE), 0);
+		while (rig_mapping->dirty_bytes && !rig_mapping->runs_in_flight)
+			fiber_sleep_ns(100);
+	} while (!rig_mapping->runs_in_flight);
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, 3 * UNIT + 100, 100, 3, VFS_UNSTABLE), 0);
+	cr_assert_gt(rig_mapping->runs_in_flight, 0);
+	cr_assert_eq(rig_in_hand(0, LARGE), LARGE);
+	rig_expect_read(0, 3 * UNIT + 100, 2);
+	rig_expect_read(3 * UNIT + 100, 100, 3);
+	rig_expect_read(3 * UNIT + 200, LARGE - 3 * UNIT - 200, 2);
+}
+
+Test(mutant_cache, a_folio_split_under_way_stays_in_hand) { rig_run(&slow, split_under_way); }
+
+/* large-cut-keeps-dirty-past-the-end: blocks of the last unit that a truncate has cut away are not dirty any more, and hold nothing up. */
+static void cut_small_blocks(void)
+{
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(mapping_truncate(rig_mapping, 3 * UNIT + 1000), 0);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	rig_expect_disk(0, 3 * UNIT + 1000, 1);
+}
+
+Test(mutant_cache, blocks_past_a_cut_are_not_dirty) { rig_run(&(struct rig_config){ .block = 512 }, cut_small_blocks); }
+
+/*
+ * unit-of-large-forgets-what-is-under-way: an edge takes its unit out of a folio while that unit is under way, and both fail for lack of space: what was acknowledged
+ * is still owed.
+ */
+static void edge_over_block_under_way(void)
+{
+	keep_third_piece();
+	fault_arm(FAULT_IO_SHORT_WRITE, EIO, 0, 1);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 1, 1000);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 2 * LARGE + UNIT, 2 * UNIT, 44, VFS_UNSTABLE), 0);
+	while (!rig_mapping->runs_in_flight)
+		fiber_sleep_ns(100);
+	cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, 2 * LARGE + 2 * UNIT + 100, 100, 55, VFS_FILE_SYNC), -ENOSPC);
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+	fiber_sleep_ns(2000000000);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(rig_lost, 0);
+	rig_expect_disk(2 * LARGE + UNIT, UNIT + 100, 44);
+	rig_expect_disk(2 * LARGE + 2 * UNIT + 200, UNIT - 200, 44);
+}
+
+Test(mutant_cache, without_space_a_unit_under_way_is_still_owed) { rig_run(&slow, edge_over_block_under_way); }
+
+static uint8_t pattern(uint32_t i) { return (uint8_t)(1 + (i * 7 + i / 256) % 255); }
+
+/* middle-in-place-from-the-start: each byte of a WRITE whose middle goes into a folio in place, and whose first edge does not, is where it belongs. */
+static void in_place_behind_an_edge(void)
+{
+	enum { FROM = 2 * LARGE + 100, LEN = 3 * UNIT - 100 };
+	struct buf *b = buf_alloc(4 * UNIT);
+	struct vfs_payload p = { .buf = b, .data = b->data + FROM % UNIT, .len = LEN };
+	struct vfs_write_result result;
+	static uint8_t got[LEN];
+
+	keep_third_piece();
+	((struct export_view *)rig_call.view)->options.write_mode = EXPORT_MODE_DONTCACHE;
+	for (uint32_t i = 0; i < LEN; i++)
+		p.data[i] = pattern(i);
+	cr_assert_eq(vfs_write(&rig_call, rig_file, FROM, &p, VFS_FILE_SYNC, &result), 0);
+	buf_put(b);
+	cr_assert_eq(counter_value("cache.large.overwrites"), 1);
+	cr_assert_eq(sim_peek(1, got, LEN, FROM), LEN);
+	for (uint32_t i = 0; i < LEN; i++)
+		cr_assert_eq(got[i], pattern(i));
+}
+
+Test(mutant_cache, a_middle_in_place_behind_an_edge) { rig_run(&plain, in_place_behind_an_edge); }
+
+/* readahead-failed-is-zeros: what could not be read ahead is not in hand, and a READ asks the disk. */
+static void readahead_fails(void)
+{
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(write_mode(EXPORT_MODE_DIRECT, (uint64_t)i * LARGE, LARGE, (uint8_t)(1 + i), VFS_FILE_SYNC), 0);
+	rig_expect_read(0, LARGE, 1);
+	fiber_sleep_ns(20000000);
+	cr_assert_eq(rig_in_hand(LARGE, 2 * LARGE), LARGE);
+	fault_arm(FAULT_IO_READV, EIO, 0, 1);
+	rig_expect_read(LARGE, LARGE, 2);
+	fiber_sleep_ns(20000000);
+	fault_disarm_all();
+	cr_assert_eq(rig_in_hand(3 * LARGE, 8 * LARGE), 0);
+	for (unsigned i = 2; i < 8; i++)
+		rig_expect_read(i * LARGE, LARGE, (uint8_t)(1 + i));
+}
+
+Test(mutant_cache, what_could_not_be_read_ahead_is_not_there) { rig_run(&plain, readahead_fails); }
+
+/* ---- rounds ---- */
+
+/*
+ * punch-forgets-the-oldest, middle-owes-nothing-to-older-ones: what replaces a stable WRITE's bytes before they have gone goes with the round that owes them, and is on the
+ * disk when that WRITE is answered.
+ */
+static void replaced_before_it_goes(void)
+{
+	struct rig_job job[2] = { { .offset = 0, .len = UNIT, .value = 2, .stable = VFS_FILE_SYNC }, { .offset = 4 * UNIT, .len = UNIT, .value = 3, .stable = VFS_FILE_SYNC } };
+
+	cr_assert_eq(rig_write(0, 16 * UNIT, 1, VFS_FILE_SYNC), 0);
+	rig_start(job, 2);
+	while (!rig_mapping->runs_in_flight)
+		fiber_sleep_ns(100);
+	cr_assert_eq(rig_mapping->round_target, rig_mapping->stage_seq); /* both are of this round, and one run goes at a time */
+	cr_assert_eq(rig_write(4 * UNIT, UNIT, 4, VFS_UNSTABLE), 0);
+	cr_assert(!job[0].done && !job[1].done);
+	while (!job[1].done)
+		fiber_sleep_ns(100);
+	rig_expect_disk(4 * UNIT, UNIT, 4);
+	rig_wait(job, 2);
+	cr_assert(!job[0].error && !job[1].error);
+}
+
+Test(mutant_cache, what_replaces_owed_bytes_is_owed)
+{
+	rig_run(&(struct rig_config){ .latency_ns_max = 10000000, .cache = { .runs_in_flight_max = 1 } }, replaced_before_it_goes);
+}
+
+/* run-past-what-is-held-back: what lies past a hole is not written with what lies before it, also where it touches that. */
+static void past_a_hole(void)
+{
+	struct rig_job job[2] = {
+		{ .offset = 0, .len = UNIT + 100, .value = 1, .stable = VFS_FILE_SYNC }, { .offset = UNIT + 200, .len = 2 * UNIT - 200, .value = 2, .stable = VFS_FILE_SYNC },
+	};
+
+	rig_start(job, 2);
+	while (!job[0].done)
+		fiber_sleep_ns(100);
+	cr_assert_not(job[1].done);
+	cr_assert_eq(sim_size(1), 2 * UNIT);
+	rig_wait(job, 2);
+	cr_assert(!job[0].error && !job[1].error);
+	cr_assert_eq(sim_size(1), 3 * UNIT);
+}
+
+Test(mutant_cache, a_run_ends_where_the_file_on_disk_has_a_hole) { rig_run(&slow, past_a_hole); }
+
+/* failed-from-the-next-unit: a tail whose second piece fails is told to those who had their answer, at the next COMMIT. */
+static void second_piece_fails(void)
+{
+	cr_assert_eq(rig_write(0, 10, 1, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_write(400, 10, 2, VFS_UNSTABLE), 0);
+	fault_arm(FAULT_IO_WRITEV, EIO, 1, 1);
+	rig_settle();
+	fault_disarm_all();
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(rig_lost, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+}
+
+Test(mutant_cache, a_tail_that_fails_half_way_is_told) { rig_run(&plain, second_piece_fails); }
+
+/* tail-past-the-end: a tail in more pieces than a set holds, filled up with zeros past the end of file, ends where the file does. */
+static void filled_tail(void)
+{
+	for (unsigned i = 0; i < 9; i++)
+		cr_assert_eq(rig_write(400 * i, 10, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(mapping_size(rig_mapping), 3210);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(sim_size(1), 3210);
+	cr_assert_eq(mapping_size(rig_mapping), 3210);
+}
+
+Test(mutant_cache, a_filled_tail_ends_with_the_file) { rig_run(&plain, filled_tail); }
+
+/* fill-of-the-tail: the tail is written by its bytes, and needs no others. */
+static void tail_alone(void)
+{
+	uint64_t reads;
+
+	cr_assert_eq(rig_write(0, 5000, 1, VFS_FILE_SYNC), 0);
+	mapping_flush(rig_mapping);
+	reads = sim_stats().reads;
+	cr_assert_eq(rig_write(UNIT + 100, 100, 2, VFS_FILE_SYNC), 0);
+	cr_assert_eq(sim_stats().reads, reads);
+	rig_expect_disk(UNIT, 100, 1);
+	rig_expect_disk(UNIT + 100, 100, 2);
+}
+
+Test(mutant_cache, a_tail_is_not_filled) { rig_run(&plain, tail_alone); }
+
+/* file-sync-without-times: after a FILE_SYNC WRITE the times that it answered with survive a power cut. The cut may keep what was not synced: so, several. */
+enum { TIME_CUTS = 8 };
+
+static struct timespec synced_ctime;
+static unsigned cuts;
+
+static struct timespec shown_ctime(void)
+{
+	struct mapping_attr attr;
+
+	leaf_lock(&rig_mapping->lock);
+	mapping_attr_locked(rig_mapping, &attr);
+	leaf_unlock(&rig_mapping->lock);
+	return attr.ctime;
+}
+
+static void times_synced(void)
+{
+	uint8_t byte = 1;
+
+	fiber_sleep_ns(100000000);
+	cr_assert_eq(rig_write(0, UNIT, 1, VFS_FILE_SYNC), 0);
+	synced_ctime = shown_ctime();
+	sim_poke(0, &byte, cuts, 0); /* another file, of which the cut keeps something or not: it decides differently each time */
+	sim_power_cut();
+}
+
+static void times_found(void)
+{
+	struct timespec found = shown_ctime();
+
+	cr_assert(found.tv_sec == synced_ctime.tv_sec && found.tv_nsec == synced_ctime.tv_nsec);
+}
+
+Test(mutant_cache, a_file_sync_covers_the_times)
+{
+	for (cuts = 0; cuts < TIME_CUTS; cuts++) {
+		rig_run_cut(&plain, times_synced, times_found);
+		sim_fini();
+	}
+}
+
+/* ---- READs ---- */
+
+static bool read_done;
+
+static void reader_main(void *arg)
+{
+	rig_expect_read(0, 4 * UNIT, 1);
+	read_done = true;
+}
+
+/* read-ahead-of-the-last-unit: a WRITE waits until a READ of its units has all of its bytes. */
+static void write_beside_read(void)
+{
+	struct rig_job job = { .offset = UNIT, .len = UNIT, .value = 2, .stable = VFS_UNSTABLE };
+
+	cr_assert_eq(rig_write(0, 4 * UNIT, 1, VFS_FILE_SYNC), 0);
+	cr_assert_eq(fiber_spawn(reader_main, NULL, "reader"), 0);
+	while (!rig_mapping->readers && !read_done)
+		fiber_sleep_ns(100);
+	cr_assert_not(read_done);
+	rig_start(&job, 1);
+	while (!job.done)
+		fiber_sleep_ns(100);
+	cr_assert(read_done);
+}
+
+Test(mutant_cache, a_write_waits_for_a_read_of_its_units) { rig_run(&slow, write_beside_read); }
+
+/* direct-read-past-the-end: past the end of the file on disk there is nothing to ask the disk for. */
+static void read_past_the_disk(void)
+{
+	uint64_t reads;
+
+	cr_assert_eq(rig_write(0, UNIT, 1, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_write(8 * UNIT, UNIT, 2, VFS_UNSTABLE), 0);
+	reads = sim_stats().reads;
+	cr_assert_eq(sim_size(1), UNIT);
+	rig_expect_read(4 * UNIT, UNIT, 0);
+	cr_assert_eq(sim_size(1), UNIT);
+	cr_assert_eq(sim_stats().reads, reads);
+}
+
+Test(mutant_cache, a_read_past_the_file_on_disk_reads_nothing) { rig_run(&slow, read_past_the_disk); }
+
+/* ---- changes of others ---- */
+
+static struct statx look_at_disk(void)
+{
+	struct statx stx;
+
+	cr_assert_eq(io_fstatx(rig_mapping->config.buffered_fd, STATX_BASIC_STATS, &stx), 0);
+	return stx;
+}
+
+/* our-change-taken-for-others: a look from before a WRITE of ours is no news after it. */
+static void old_look(void)
+{
+	struct mapping_attr attr;
+	uint64_t look = mapping_look(rig_mapping);
+	struct statx stx = look_at_disk();
+
+	fiber_sleep_ns(100000000);
+	cr_assert_eq(rig_write(0, UNIT + 100, 1, VFS_FILE_SYNC), 0);
+	mapping_attr(rig_mapping, look, &stx, &attr);
+	cr_assert_eq(counter_value("cache.foreign_changes"), 0);
+	cr_assert_eq(attr.size, UNIT + 100);
+}
+
+Test(mutant_cache, an_old_look_is_no_news) { rig_run(&plain, old_look); }
+
+/* our-change-under-way-taken-for-others: nor is one from while ours is under way. */
+static void look_meanwhile(void)
+{
+	struct iovec iov = { .iov_base = (char[]){ "ours" }, .iov_len = 4 };
+	struct mapping_attr attr;
+	int error = 0;
+
+	fiber_sleep_ns(100000000);
+	mapping_disk_begin(rig_mapping);
+	cr_assert_eq(io_pwritev_all(rig_mapping->config.buffered_fd, &iov, 1, 0, 0, &error), 4);
+	uint64_t look = mapping_look(rig_mapping);
+	struct statx stx = look_at_disk();
+	mapping_attr(rig_mapping, look, &stx, &attr);
+	cr_assert_eq(counter_value("cache.foreign_changes"), 0);
+	mapping_disk_end(rig_mapping);
+	look = mapping_look(rig_mapping);
+	stx = look_at_disk();
+	mapping_attr(rig_mapping, look, &stx, &attr);
+	cr_assert_eq(counter_value("cache.foreign_changes"), 0);
+}
+
+Test(mutant_cache, a_look_while_we_write_is_no_news) { rig_run(&plain, look_meanwhile); }
 
 /* ---- what is written, and what is only known ---- */
 
@@ -452,6 +785,16 @@ static void bound_is_used(void)
 }
 
 Test(mutant_cache, the_bound_of_what_is_kept_is_used) { rig_run(&(struct rig_config){ .cache = { .kept_bytes_max = 4 * UNIT } }, bound_is_used); }
+
+/* kept-without-bound: where there is room for nothing, nothing is kept. */
+static void no_room(void)
+{
+	cr_assert_eq(rig_write(100, 100, 1, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_in_hand(0, UNIT), 0);
+	cr_assert_eq(rig_mapping->kept_bytes, 0);
+}
+
+Test(mutant_cache, nothing_is_kept_where_there_is_no_room) { rig_run(&(struct rig_config){ .cache = { .kept_bytes_max = UNIT - 1 } }, no_room); }
 
 /* middle-joints-off-pages: a middle is adopted only where its memory lies on pages, also if the disk would take less. */
 static void off_pages(void)
