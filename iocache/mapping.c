@@ -481,7 +481,7 @@ static void take_over(struct mapping *m, const struct statx *stx)
 	mapping_drop_kept_locked(m);
 	distrust_filled(m);
 	note_disk_locked(m, stx);
-	m->size = max_u64(stx->stx_size, dirty_end(m));
+	m->size = max_u64(stx->stx_size, min_u64(m->size, dirty_end(m))); /* what is dirty may end in zeros past the end of file */
 	if (!m->overlay)
 		return;
 	m->shown_ctime = time_after(m->disk_ctime, m->shown_ctime);

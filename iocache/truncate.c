@@ -73,7 +73,7 @@ static int set_disk_size(struct mapping *m, uint64_t size)
 	leaf_lock(&m->lock);
 	mapping_drop_kept_locked(m);
 	m->disk_size = error ? m->disk_size : size;
-	m->size = error ? UINT64_MAX : max_u64(m->size, size); /* after a refused change: as long as what is there makes it */
+	m->size = max_u64(m->size, m->disk_size); /* after a refused change: as long as what is there makes it */
 	mapping_shrink_locked(m);
 	m->unsynced = UNSYNCED_DATA;
 	if (!error && !size)

@@ -363,9 +363,10 @@ Test(write_path_large, a_fill_from_before_a_foreign_change_gives_nothing) /* 3.5
 /* 1.13, 4.4: nor is what was on its way when the file was cut there. */
 static void cut_while_filling(void)
 {
-	uint64_t end = 4 * LARGE + 2 * UNIT + 100;
+	uint64_t end;
 
 	for (unsigned i = 0; i < TRIES; i++) {
+		end = i % 2 ? 4 * LARGE + 2 * UNIT + 100 : 5 * LARGE - UNIT + 100; /* in the folio's last unit, nothing is split off */
 		begin_filling();
 		fiber_sleep_ns(sim_random(FILL_NS_MAX / 2));
 		vfs_truncate(rig_file, end);
