@@ -785,6 +785,45 @@ static void filled_tail_and_refusal(void)
 
 Test(mutant_cache, a_filled_tail_ends_with_the_file_after_a_refused_truncate) { rig_run(&plain, filled_tail_and_refusal); }
 
+/* last-tail-without-what-precedes-it: a tail is not written with the run before it where an earlier run has found no space: the file would have a hole. */
+static void tail_behind_no_space(void)
+{
+	struct rig_job job[2] = {
+		{ .offset = 0, .len = 4 * UNIT, .value = 1, .stable = VFS_FILE_SYNC }, { .offset = 4 * UNIT, .len = 4 * UNIT + 100, .value = 2, .stable = VFS_FILE_SYNC },
+	};
+
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	rig_jobs(job, 2);
+	fault_disarm_all();
+	cr_assert_eq(job[0].error, -ENOSPC);
+	cr_assert_eq(job[1].error, -ENOSPC);
+	cr_assert_leq(sim_size(1), 8 * UNIT);
+}
+
+Test(mutant_cache, a_tail_is_not_written_past_what_found_no_space)
+{
+	rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 4 * UNIT } }, tail_behind_no_space);
+}
+
+/* last-sync-not-tried-but-believed: a stable WRITE that fails, and so is not synced, leaves owed what was owed before. */
+static void sync_still_owed(void)
+{
+	uint64_t before;
+
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(rig_write(0, UNIT, 1, VFS_UNSTABLE), 0);
+	rig_settle();
+	before = sim_stats().fsyncs;
+	fault_arm(FAULT_IO_WRITEV, EIO, 0, 1);
+	cr_assert_eq(rig_write(UNIT, UNIT, 2, VFS_FILE_SYNC), -EIO);
+	fault_disarm_all();
+	rig_commit(0, 0, NULL);
+	cr_assert_eq(sim_stats().fsyncs, before + 1);
+	cr_assert_not(mapping_owes_sync(rig_mapping));
+}
+
+Test(mutant_cache, what_was_owed_before_a_failed_write_is_synced) { rig_run(&plain, sync_still_owed); }
+
 /* fill-of-the-tail: the tail is written by its bytes, and needs no others. */
 static void tail_alone(void)
 {
