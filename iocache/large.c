@@ -132,6 +132,7 @@ static struct folio *slice(const struct folio *f, uint64_t start, uint64_t end)
 	s->large = true;
 	s->mark = f->mark;
 	s->unstable = f->unstable;
+	s->payer = f->payer;
 	s->run = f->run;
 	s->dirty_seq = f->dirty_seq;
 	if (!f->blocks)

@@ -117,6 +117,7 @@ static void copy_unit(struct mapping *m, const struct folio *f, struct folio *n)
 		return;
 	n->unstable = f->unstable;
 	n->mark = f->mark;
+	n->payer = f->payer;
 	/* Under way: those bytes are owed by the run; the copy is written again by a later round, whole, so it takes a number of its own. */
 	n->dirty_seq = f->dirty_seq ? f->dirty_seq : ++m->stage_seq;
 }

@@ -69,6 +69,7 @@ static struct {
 	struct pool_job *first, **last;
 	TAILQ_HEAD(, share) shares;
 	unsigned idle;        /* workers that wait for work */
+	unsigned tries;       /* jobs of pool_try_run(): those of one turn are all asked for before any worker has come */
 	bool waking;          /* one of them was signalled and has not come yet */
 	bool stopping, settling;
 	struct fiber_cond room;
@@ -513,14 +514,19 @@ void pool_run(pool_main *fn, void *arg, const struct cred *cred)
 
 bool pool_try_run(pool_main *fn, void *arg, const struct cred *cred)
 {
-	bool idle;
+	bool go;
 
 	leaf_lock(&pool.lock);
-	idle = pool.idle > pool.thread_count / 2;
+	go = pool.idle > pool.thread_count / 2 && pool.tries < (pool.thread_count + 1) / 2;
+	pool.tries += go;
 	leaf_unlock(&pool.lock);
-	if (idle)
-		pool_run(fn, arg, cred);
-	return idle;
+	if (!go)
+		return false;
+	pool_run(fn, arg, cred);
+	leaf_lock(&pool.lock);
+	pool.tries--;
+	leaf_unlock(&pool.lock);
+	return true;
 }
 
 /* Start and end. */

@@ -22,7 +22,7 @@ typedef void pool_main(void *arg);
 /* Run fn(arg) on a pool thread under `cred` (NULL: the server's own) and wait for it. fn must not touch fibers or fiber locks. */
 fiber_fn void pool_run(pool_main *fn, void *arg, const struct cred *cred);
 
-/* The same if more than half of the threads have nothing to do: for what can be done without them too. False: not run. */
+/* The same if more than half of the threads have nothing to do, and never for more than half of them: for what can be done without them too. False: not run. */
 fiber_fn bool pool_try_run(pool_main *fn, void *arg, const struct cred *cred);
 
 /*

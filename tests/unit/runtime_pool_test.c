@@ -503,6 +503,39 @@ Test(pool, jobs_that_block_find_all_threads)
 	pthread_barrier_destroy(&barrier);
 }
 
+/* All of them ask in one turn, before a worker has come for any: half of the threads stay for others. */
+static unsigned tried, refused;
+
+static void no_job(void *arg)
+{
+}
+
+static void try_fiber(void *arg)
+{
+	if (pool_try_run(no_job, NULL, NULL))
+		tried++;
+	else
+		refused++;
+}
+
+static void try_all(void)
+{
+	while (!pool_try_run(no_job, NULL, NULL)) /* until the threads are there */
+		fiber_yield();
+	for (unsigned i = 0; i < 12; i++)
+		ASSERT(fiber_spawn(try_fiber, NULL, "try") == 0);
+	while (tried + refused < 12)
+		fiber_yield();
+	ASSERT(tried == 4);
+}
+
+Test(pool, what_needs_no_thread_takes_half_of_them_at_most)
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 16, .pool_threads = 8 };
+
+	harness_run(&config, harness_start, try_all);
+}
+
 Test(cred, equality_and_membership)
 {
 	const struct cred a = { .uid = 1, .gid = 2, .ngroups = 1, .groups = { 3 } };

@@ -169,6 +169,23 @@ Test(write_path_runs, a_client_has_its_share_of_dirty_bytes) /* 1b.5 */
 	}, client_bound);
 }
 
+/* The copy of a unit that is on its way, and is written to again, is on its client's account, not on another's. */
+static void copy_is_paid_for(void)
+{
+	rig_call.client = 1;
+	cr_assert_eq(rig_write(0, 4 * rig_unit, 1, VFS_UNSTABLE), 0);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(rig_write(rig_unit + 100, 100, 2, VFS_UNSTABLE), 0);
+	cr_assert_neq(cache_payer(1), 0);
+	cache_limits.client_dirty_bytes_max = 1;
+	cr_assert(cache_dirty_over(cache_payer(1)) && !cache_dirty_over(0));
+	cache_limits.client_dirty_bytes_max = cache_limits.dirty_bytes_max;
+	rig_settle();
+}
+
+Test(write_path_runs, a_copied_unit_stays_on_its_clients_account) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, copy_is_paid_for); } /* 1b.5 */
+
 /* UNSTABLE WRITEs are answered without the disk, up to a file's share of what may be dirty; then they wait. */
 static void file_bound(void)
 {
