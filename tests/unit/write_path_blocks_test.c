@@ -458,6 +458,53 @@ static void cut_while_growing(void)
 
 Test(write_path_blocks, a_cut_folio_is_never_written_beyond_the_new_end) { rig_run(&plain, cut_while_growing); } /* 1.14, 4.5, 4.6 */
 
+static struct run *collect(struct walk *walk)
+{
+	leaf_lock(&rig_mapping->lock);
+	struct run *r = run_collect_locked(rig_mapping, walk);
+	leaf_unlock(&rig_mapping->lock);
+	return r;
+}
+
+/*
+ * What was cut inside a unit has met a full disk. Now its whole blocks are under way, up to the one with the end of file in it, when a WRITE takes that unit out and
+ * completes it: the same pass must not write it beside the run that still carries its first blocks, whose older bytes might arrive last.
+ */
+static void taken_out_under_way(void)
+{
+	const uint32_t cut = 2 * rig_unit + 1808;
+	struct walk walk = { .limit = UINT64_MAX };
+	struct run *first, *second;
+
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE_BYTES, 1, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(10000000);
+	cr_assert_eq(mapping_truncate(rig_mapping, cut), 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);
+	fault_disarm_all();
+	while (rig_mapping->flusher_running)
+		fiber_yield();
+	rig_mapping->flusher_running = true;                                         /* it is us */
+	walk.target = rig_mapping->stage_seq;
+	first = collect(&walk);
+	cr_assert(first && first->leaves && first->end < cut && first->end % rig_unit);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 2 * rig_unit, 100, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, cut, rig_unit, 2, VFS_UNSTABLE), 0);
+	second = collect(&walk);
+	cr_assert(!second || second->start >= first->end, "[%llu, %llu) twice", (unsigned long long)second->start, (unsigned long long)first->end);
+	run_write(first);
+	if (second)
+		run_write(second);
+	rig_mapping->flusher_running = false;
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	rig_expect_disk(0, 2 * rig_unit, 1);
+	rig_expect_disk(2 * rig_unit, 100, 2);
+	rig_expect_disk(2 * rig_unit + 100, 1708, 1);
+	rig_expect_disk(cut, rig_unit, 2);
+}
+
+Test(write_path_blocks, a_unit_taken_out_of_a_run_waits_for_its_end) { rig_run(&small_blocks, taken_out_under_way); } /* 1b.6 */
+
 /* The cut goes through a folio that is dirty, through one that was read ahead, and through one that a reader keeps: zeros after it, for ever. */
 static void stale_tail(bool dirty, bool keep)
 {
