@@ -104,16 +104,17 @@ noyield_fn void large_take_locked(struct folio *f, uint64_t from, uint64_t to)
 		f->dirty_seq = 0;
 }
 
-noyield_fn bool large_forget_flight_locked(struct folio *f)
+noyield_fn void large_forget_flight_locked(struct folio *f)
 {
 	struct blocks *b = f->blocks;
+
+	ASSERT(f->dirty_seq);
 
 	for (int i = 0; i < BLOCKS_WORDS; i++) {
 		b->uptodate[i] &= ~b->flight[i];
 		b->flight[i] = 0;
 	}
 	f->run = 0;
-	return f->dirty_seq != 0;
 }
 
 /* f has lost blocks: does it still hold what somebody waits for? */

@@ -167,8 +167,8 @@ noyield_fn void large_write_locked(struct mapping *m, uint64_t start, uint64_t e
 noyield_fn bool large_stretch_locked(const struct mapping *m, const struct folio *f, uint64_t at, uint64_t *from, uint64_t *to);
 /* Blocks are under way. */
 noyield_fn void large_take_locked(struct folio *f, uint64_t from, uint64_t to);
-/* What was under way is lost: it is not up to date any more. True: f has dirty blocks still. */
-noyield_fn bool large_forget_flight_locked(struct folio *f);
+/* What was under way of f, which has dirty blocks still, is lost: it is not up to date any more. */
+noyield_fn void large_forget_flight_locked(struct folio *f);
 /* Make `at` a boundary, if it lies in a large folio. 0, or -ENOMEM and nothing changed. */
 noyield_fn int large_split_locked(struct mapping *m, uint64_t at);
 /* The file ends inside f now: zeros from there on, and no dirty blocks past it. f may go. 0 or -ENOMEM. */

@@ -172,9 +172,10 @@ static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 			bits_move(f->blocks->dirty, f->blocks->flight);
 		f->run = 0;
 		f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
-	} else if (!f->blocks || !large_forget_flight_locked(f)) {
+	} else if (!f->blocks || !f->dirty_seq) {
 		mapping_remove_locked(m, f);
 	} else {
+		large_forget_flight_locked(f);
 		readahead_forget_locked(m, f); /* part of the run may have reached the disk after that was read */
 	}
 }

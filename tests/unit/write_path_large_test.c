@@ -470,3 +470,18 @@ static void room_made(void)
 }
 
 Test(write_path_large, an_emptied_file_has_no_errors_of_before) { rig_run(&(struct rig_config){ 0 }, room_made); }
+
+/* A folio with a state, none of whose blocks is dirty any more, whose write fails for good: it goes, and nothing of it stays in the accounts. */
+static void lost(void)
+{
+	fill_file(1);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE, 7, VFS_UNSTABLE), 0);
+	fault_arm(FAULT_IO_WRITEV, EIO, 0, 1);
+	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 3 * UNIT, UNIT, 8, VFS_FILE_SYNC), -EIO); /* in place: it gets a state */
+	fault_disarm_all();
+	rig_settle();
+	rig_check();
+	cr_assert_eq(counter_value("cache.dirty_bytes"), 0);
+}
+
+Test(write_path_large, a_lost_folio_leaves_no_account) { rig_run(&(struct rig_config){ 0 }, lost); } /* 5.8 */
