@@ -1,9 +1,10 @@
 /*
  * iocache/budget.c - the process-wide bounds of the cache, and the fiber that ages what waits in it.
  *
- * Dirty bytes: a WRITE that would exceed them waits for room, in all or on its client's account, which is one of PAYERS: one client that floods us leaves room for others. Kept bytes: a clean half-written unit for which there is no room even after its
- * file's oldest has gone is not kept. The ageing fiber drops kept units that are older than kept_ms_max, makes the flusher take half-written edges whose partner
- * has not come within edge_wait_ms, and tries again what could not be written for lack of space.
+ * Dirty bytes: a WRITE that would exceed them waits for room, in all or on its client's account, which is one of PAYERS: one client that floods us leaves room for
+ * others. Kept bytes: a clean half-written unit for which there is no room even after its file's oldest has gone is not kept. The ageing fiber drops kept units that are
+ * older than kept_ms_max, makes the flusher take half-written edges whose partner has not come within edge_wait_ms, and what could not be written for lack of
+ * space. What still cannot be after a minute is given up.
  *
  * Locks: list_lock guards the list of mappings and is taken before a mapping's lock. room_lock is taken last of all.
  */
@@ -158,14 +159,17 @@ static bool is_older(uint64_t since_ns, uint64_t now_ns, uint64_t ms)
 }
 
 /*
- * The disk has been full for a minute: what waits is given up, and those who believed in it are told. So are those who wait: their bytes may be among it,
- * staged a moment ago and not tried yet.
+ * What waits is given up, and those who believed in it are told. So are those who wait: their bytes may be among it, staged a moment ago and not tried yet. Others of
+ * the file may have been written all the while: what they prove is that they had their space already.
  */
-static void give_up_locked(struct mapping *m)
+noyield_fn void cache_give_up_locked(struct mapping *m)
 {
 	struct mapping_waiter *w;
 	struct folio *f, *next;
 
+	if (!is_older(m->refused_since_ns, clock_mono_ns(), STALL_GIVE_UP_MS))
+		return;
+	ASSERT(!m->runs_in_flight);
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (!w->error)
 			w->error = m->stall_error;
@@ -174,7 +178,7 @@ static void give_up_locked(struct mapping *m)
 			mapping_remove_locked(m, f);
 	mapping_shrink_locked(m);
 	m->sticky_error = m->stall_error;
-	m->stalled_since_ns = 0;
+	m->stalled_since_ns = m->refused_since_ns = 0;
 	mapping_tell_lost(m);
 }
 
@@ -187,11 +191,10 @@ static bool age_locked(struct mapping *m, uint64_t now)
 		mapping_remove_locked(m, f);
 		counter_add(&edges_aged, 1);
 	}
-	if (is_older(m->stalled_since_ns, now, STALL_GIVE_UP_MS) && !m->runs_in_flight) /* what is under way would come back */
-		give_up_locked(m);
 	if (!m->held) /* nothing dirty */
 		return false;
-	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !is_older(m->stalled_since_ns, now, STALL_RETRY_MS))
+	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !is_older(m->stalled_since_ns, now, STALL_RETRY_MS) &&
+	    !is_older(m->refused_since_ns, now, STALL_RETRY_MS))
 		return false;
 	counter_add(&edges_forced, 1);
 	m->force = true;

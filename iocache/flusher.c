@@ -84,6 +84,9 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 		m->stall_error = error;
 		if (!m->stalled_since_ns)
 			m->stalled_since_ns = clock_mono_ns();
+		m->refused |= unstable;
+		if (unstable && !m->refused_since_ns)
+			m->refused_since_ns = clock_mono_ns();
 		return true;
 	}
 	mapping_tell_lost(m);
@@ -327,7 +330,7 @@ static bool round_begin(struct mapping *m, struct round *r, bool begun, bool *re
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	ASSERT(work || !begun); /* nobody else answers waiters */
 	m->flushed_seq = m->round_target = r->target;
-	m->force = false;
+	m->force = m->refused = false;
 	if (work && !begun)
 		mapping_disk_begin_locked(m);
 	m->flusher_running = work;
@@ -356,6 +359,9 @@ static void round_end(struct mapping *m, const struct round *r)
 	unsigned answered = 0;
 
 	leaf_lock(&m->lock);
+	if (!m->dirty_bytes || (r->forced && r->limit == UINT64_MAX && !m->refused)) /* all that was kept has been tried again, and has gone */
+		m->refused_since_ns = 0;
+	cache_give_up_locked(m);
 	if (r->how != MAPPING_WRITTEN && !m->dirty_bytes && m->stage_seq == r->target)
 		mapping_show_disk_locked(m);
 	if (r->forced || !m->dirty_bytes)

@@ -84,6 +84,8 @@ struct mapping {
 	uint64_t deferred_since_ns;       /* a half-written dirty unit waits since; 0: none */
 	uint64_t stalled_since_ns;        /* writing fails in a way that keeps data (ENOSPC ...) since; 0: no */
 	int stall_error;
+	bool refused;                     /* the running round met such an error, and kept the data */
+	uint64_t refused_since_ns;        /* ... some of it is kept since, whatever else could be written meanwhile; 0: none */
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
 	struct mapping_waiter_list waiters;
@@ -270,6 +272,8 @@ noyield_fn void cache_dirty_add(int64_t bytes, uint8_t payer);
 noyield_fn bool cache_dirty_over(uint8_t payer);
 /* How often room was made: taken before one looks whether there is any. */
 noyield_fn unsigned cache_room_made(void);
+/* What is dirty is given up if some of it has been refused for a minute. At a round's end: what is under way would come back. */
+noyield_fn void cache_give_up_locked(struct mapping *m);
 /* Park until some dirty data has gone since `seen` was taken, or for a moment. */
 fiber_fn void cache_dirty_wait(unsigned seen);
 noyield_fn bool cache_kept_add(int64_t bytes);  /* false: over the bound (and nothing added) */

@@ -672,22 +672,23 @@ Test(mutant_cache, nobody_is_held_back_for_more_than_four_rounds) { rig_run(&slo
 static void given_up(void)
 {
 	struct rig_job job = { .offset = 0, .len = UNIT, .value = 1, .stable = VFS_FILE_SYNC };
+	uint64_t begun = clock_mono_ns();
 
-	fiber_sleep_ns(61000000000);
-	leaf_lock(&rig_mapping->lock);
-	rig_mapping->stalled_since_ns = 1; /* full since ever */
-	rig_mapping->stall_error = -ENOSPC;
-	rig_mapping->expected = 2; /* the flusher waits for one more writer, long enough to be overtaken by the ageing fiber */
-	rig_mapping->gather_until_ns = clock_mono_ns() + 1000000000;
-	leaf_unlock(&rig_mapping->lock);
+	cr_assert_eq(rig_write(0, UNIT, 3, VFS_FILE_SYNC), 0);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(rig_write(10 * UNIT, UNIT, 2, VFS_UNSTABLE), 0);
+	while (clock_mono_ns() - begun < 60500000000 || !rig_mapping->runs_in_flight) /* refused for a minute, and tried once more */
+		fiber_sleep_ns(10000);
+	fault_disarm_all();
 	rig_jobs(&job, 1);
 	cr_assert_eq(job.error, -ENOSPC);
 	cr_assert_eq(rig_lost, 1);
 	cr_assert_eq(rig_mapping->dirty_bytes, 0);
-	cr_assert_eq(sim_size(1), 0);
+	cr_assert_eq(sim_size(1), UNIT);
+	rig_expect_disk(0, UNIT, 3);
 }
 
-Test(mutant_cache, who_waits_hears_that_all_was_given_up) { rig_run(&plain, given_up); }
+Test(mutant_cache, who_waits_hears_that_all_was_given_up) { rig_run(&slow, given_up); }
 
 /* full-disk-never-tried-again: what there was no room for goes when there is some, also if nothing new comes. */
 static void room_again(void)

@@ -314,6 +314,52 @@ Test(write_path_writeback, errors_that_lose_the_data) /* 5.8 */
 	for_each(error, ARRAY_SIZE(error), drops);
 }
 
+/*
+ * The disk is full: what needs space is refused, what overwrites is not. That others of its file can be written all the time does not make it wait for longer than a
+ * minute, with every other WRITE hearing of it.
+ */
+static void refused_beside_others(void)
+{
+	const uint64_t begun = clock_mono_ns();
+	uint64_t verf = vfs_verifier(), now;
+
+	make_file(16);
+	cr_assert_eq(rig_write(20 * rig_unit, rig_unit, 2, VFS_UNSTABLE), 0);
+	while (clock_mono_ns() - begun < 70000000000) {
+		rig_write(0, rig_unit, 3, VFS_UNSTABLE);
+		fiber_sleep_ns(500000000);
+	}
+	cr_assert_eq(rig_in_hand(20 * rig_unit, 21 * rig_unit), 0);
+	cr_assert_eq(mapping_size(rig_mapping), 16 * rig_unit);
+	rig_commit(0, 0, &now);
+	cr_assert_neq(now, verf);
+	cr_assert_eq(rig_write(0, rig_unit, 4, VFS_FILE_SYNC), 0);
+	rig_settle();
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(rig_lost, 1);
+}
+
+/* It has been written at the second try: no later minute counts from its refusal, though something of the file has been dirty all the time. */
+static void refused_once(void)
+{
+	const uint64_t begun = clock_mono_ns();
+
+	make_file(512);
+	for (unsigned i = 0; clock_mono_ns() - begun < 70000000000; i++) {
+		if (i == 100)
+			fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+		rig_write(i % 256 * 2 * rig_unit, rig_unit, 1, VFS_UNSTABLE);            /* one of them hears of it */
+		fiber_sleep_ns(500000);
+		cr_assert(i < 100 || rig_mapping->dirty_bytes > 0);
+	}
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	cr_assert_eq(rig_lost, 0);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+}
+
+Test(write_path_writeback, what_was_refused_and_has_gone_is_not_given_up) { rig_run(&(struct rig_config){ .latency_ns_max = 40000000 }, refused_once); } /* 5.8 */
+Test(write_path_writeback, what_is_refused_is_given_up_though_others_go) { rig_run(&(struct rig_config){ .disk_bytes = 16 * 4096 }, refused_beside_others); } /* 5.8 */
+
 /* A sync that failed is not made up for by the next one: who waited is told, the verifier changes, and nothing pretends to be written again. */
 static void failed_sync(void)
 {
