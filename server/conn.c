@@ -60,6 +60,18 @@ const char *conn_peer_name(const struct conn *c, char *text, size_t len)
 	return text;
 }
 
+uint64_t conn_peer_number(const struct conn *c)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&c->peer;
+	uint64_t part[2] = { 0, 0 };
+
+	if (c->peer.ss_family == AF_INET6)
+		memcpy(part, &six->sin6_addr, sizeof(part));
+	else if (c->peer.ss_family == AF_INET)
+		part[0] = ((const struct sockaddr_in *)&c->peer)->sin_addr.s_addr;
+	return part[0] * 0x9e3779b97f4a7c15 ^ part[1];
+}
+
 void conn_get(struct conn *c) { c->refs++; }
 
 void conn_put(struct conn *c)

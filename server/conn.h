@@ -135,6 +135,8 @@ noyield_fn void conn_check_timeouts(struct conn *c, uint64_t now_ns);
 noyield_fn void conn_drain(struct conn *c);
 /* "192.0.2.1" or "2001:db8::1", for the log and DUMP. Returns text. */
 const char *conn_peer_name(const struct conn *c, char *text, size_t len);
+/* A number that is the same for all connections from one address, and hardly for those from another. */
+noyield_fn uint64_t conn_peer_number(const struct conn *c);
 
 /* conn_send.c's, for conn.c. */
 

@@ -48,7 +48,7 @@ int nfs3_object_get(struct rpc_call *call, const struct nfs_fh3 *wire, struct nf
 	if (err != 0)
 		return err;
 	o->call.view = view;
-	o->call.client = (uintptr_t)call->conn;
+	o->call.client = conn_peer_number(call->conn);
 	err = export_map_cred(view, client, call->has_cred ? &call->cred : NULL, &o->call.cred);
 	if (err == 0)
 		err = vfs_file_get(&o->call, &fh, &o->file);

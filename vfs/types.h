@@ -56,7 +56,7 @@ struct vfs_sattr {
 struct vfs_call {
 	const struct export_view *view; /* the export as this client may use it; referenced by the call */
 	struct cred cred;               /* after squashing */
-	uint64_t client;                /* the same number for all calls of one connection */
+	uint64_t client;                /* the same number for all calls from one address */
 };
 
 #endif

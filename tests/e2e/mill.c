@@ -458,7 +458,8 @@ static void crash(void)
 /* False: this file system has no clones. */
 static bool clone_file(const char *from, const char *to)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	/* A clone leaves what an older one had beyond the end. */
+	int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	bool cloned;
 
 	must(in >= 0 && out >= 0, to);
@@ -559,6 +560,7 @@ static void check_snapshot(int file)
 	if (!clone_file(files[file].path, path))
 		return;
 	len = get_file(path, taken, sizeof(taken));
+	CHECK(len == atomic_load(&shared->file[file].size), ": a clone of file %d has %zu bytes", file, len);
 	check_bytes(file, 0, taken, least(len, FILE_MAX), "cloned");
 	len = get_file(path, now, sizeof(now));
 	CHECK(first_difference(taken, now, len) == len, ": a clone has changed");
