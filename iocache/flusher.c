@@ -48,6 +48,7 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8, HOLD_BACK_FAILURES_MAX = 6, HOLD_BACK_RATIO = 4 };
 
 static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, AHEAD_MAX = 16 << 20;
+
 /* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
 enum kicker { HAS_REFERENCE, HAS_NONE };
 
@@ -190,7 +191,7 @@ static bool write_pass(struct mapping *m, const struct round *round, struct walk
 			break;
 		any = true;
 		*leaves |= r->leaves;
-		if (r->last && !*leaves && wants_sync(round)) {
+		if (r->last && !*leaves) {
 			run_wait(m, 2); /* itself counts */
 			write_last(m, round, r);
 		} else {
@@ -207,7 +208,7 @@ static bool write_pass(struct mapping *m, const struct round *round, struct walk
  */
 static bool write_runs(struct mapping *m, const struct round *r)
 {
-	struct walk walk = { .target = r->target, .limit = r->limit, .impatient = !r->forced };
+	struct walk walk = { .target = r->target, .limit = r->limit, .impatient = !r->forced, .syncs = wants_sync(r) };
 	bool any = false, again, leaves, left = false;
 
 	leaf_lock(&m->lock);

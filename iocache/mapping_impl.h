@@ -202,7 +202,7 @@ struct run {
 	unsigned count;
 	bool growing;                     /* ends past disk_size */
 	bool leaves;                      /* a large folio in it has more dirty blocks: for another run, after this one */
-	bool last;                        /* when it was collected nothing else of its pass could go, nor was anything under way that need not end first */
+	bool last;                        /* a sync follows, and when it was collected nothing else of its pass could go, nor was anything under way that need not end first */
 	struct iovec *iov;
 	struct buf **hold;
 };
@@ -227,6 +227,7 @@ struct walk {
 	uint64_t target;   /* units staged up to this number */
 	uint64_t limit;    /* below this byte */
 	bool impatient;
+	bool syncs;        /* a sync follows: a run says whether it is the last */
 	unsigned busy;     /* folios met that were */
 };
 

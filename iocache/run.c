@@ -159,7 +159,7 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 	}
 	r->growing = r->end > m->disk_size;
 	walk->cursor = align_up(r->end, m->unit); /* a WRITE may take the unit that it ends inside out of its folio: the rest of that goes when the run has ended */
-	r->last = !r->leaves && (r->growing || !m->runs_in_flight) && is_last(m, walk);
+	r->last = walk->syncs && !r->leaves && (r->growing || !m->runs_in_flight) && is_last(m, walk);
 	m->runs_in_flight++;
 	return r;
 }

@@ -60,22 +60,6 @@ struct io_op {
 	void *backend;           /* the backend's */
 };
 
-noyield_fn void io_submit(struct io_op *op);
-/* Ask for an early end: the operation still completes, with -ECANCELED or its result. Same reactor only. */
-noyield_fn void io_cancel(struct io_op *op);
-/* Submit and wait. */
-fiber_fn ssize_t io_call(struct io_op *op, const char *why);
-
-/* One read: bytes (0 at the end of file), or -errno. */
-fiber_fn ssize_t io_preadv(int fd, const struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf);
-/* Until len bytes or the end of file. Bytes read. */
-fiber_fn ssize_t io_pread_all(int fd, void *mem, size_t len, uint64_t offset, unsigned rwf);
-/*
- * Write all of iov, continuing after short writes (iov is consumed: its entries change). Bytes written: less than asked only together with an
- * error in *err (-errno), 0 there otherwise.
- */
-fiber_fn size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err);
-fiber_fn int io_fsync(int fd, unsigned flags);
 /*
  * Writes, each of all its iov (which is consumed), then a sync: one after the other, and nothing after what fails. A pool thread makes them all in one trip if most
  * have nothing to do, which spares a wake-up on both sides for each. The caller owns both structs.
@@ -95,6 +79,23 @@ struct io_finish {
 	unsigned complete;   /* result: so many of the writes are */
 	int error;           /* result: 0, or -errno of the write after these, or of the sync if all are */
 };
+
+noyield_fn void io_submit(struct io_op *op);
+/* Ask for an early end: the operation still completes, with -ECANCELED or its result. Same reactor only. */
+noyield_fn void io_cancel(struct io_op *op);
+/* Submit and wait. */
+fiber_fn ssize_t io_call(struct io_op *op, const char *why);
+
+/* One read: bytes (0 at the end of file), or -errno. */
+fiber_fn ssize_t io_preadv(int fd, const struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf);
+/* Until len bytes or the end of file. Bytes read. */
+fiber_fn ssize_t io_pread_all(int fd, void *mem, size_t len, uint64_t offset, unsigned rwf);
+/*
+ * Write all of iov, continuing after short writes (iov is consumed: its entries change). Bytes written: less than asked only together with an
+ * error in *err (-errno), 0 there otherwise.
+ */
+fiber_fn size_t io_pwritev_all(int fd, struct iovec *iov, unsigned iovcnt, uint64_t offset, unsigned rwf, int *err);
+fiber_fn int io_fsync(int fd, unsigned flags);
 fiber_fn void io_finish(struct io_finish *f);
 fiber_fn int io_ftruncate(int fd, uint64_t size);
 fiber_fn int io_fallocate(int fd, int mode, uint64_t offset, uint64_t len);
