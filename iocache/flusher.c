@@ -30,6 +30,8 @@
  */
 #include "iocache/mapping_impl.h"
 
+#include <string.h>
+
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
@@ -75,7 +77,9 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 	static struct log_limit limit;
 	struct mapping_waiter *w;
 
-	log_limited(&limit, LOG_LEVEL_ERROR, "write-back of [%llu, %llu) failed: error %d", (unsigned long long)start, (unsigned long long)end, -error);
+	log_limited(&limit, LOG_LEVEL_ERROR, "inode %llu on %u:%u: bytes %llu to %llu cannot be written: %s; %s", (unsigned long long)m->config.inode, m->config.dev_major,
+		    m->config.dev_minor, (unsigned long long)start, (unsigned long long)end, strerror(-error),
+		    error_keeps_data(error) ? "what was acknowledged is kept and tried again for a minute" : "they are lost, and clients are told");
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (w->seq <= seq && w->start < end && start < w->end && !w->error)
 			w->error = error;

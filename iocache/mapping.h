@@ -43,6 +43,8 @@ struct mapping_config {
 	uint32_t block;           /* dio_offset_align, 512...65536 */
 	uint64_t size;            /* i_size now */
 	struct timespec mtime, ctime;
+	uint64_t inode;           /* the file's name in the log */
+	uint32_t dev_major, dev_minor;
 	void *owner;
 	void (*hold)(void *owner);    /* noyield_fn; may be NULL */
 	void (*release)(void *owner); /* noyield_fn; may be the owner's last put */

@@ -249,7 +249,10 @@ static int include(struct reader *r, const char *value)
 static int line_apply(struct reader *r, const char *section, const char *key, const char *value)
 {
 	if (!section_known(section)) {
-		snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
+		if (*section)
+			snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
+		else
+			snprintf(r->what, sizeof(r->what), "'%s' stands before any section ([server], [limits] or [exports])", key);
 		return -EINVAL;
 	}
 	if (strcmp(key, "include") == 0)
@@ -313,8 +316,14 @@ static int file_read(struct server_config *c, const char *path, unsigned depth, 
 		snprintf(err, errlen, "%s: %s", path, strerror(open_errno));
 		return -open_errno;
 	}
+	errno = 0;
 	int line = ini_parse_stream(next_line, &r, on_line, &r);
+	int read_errno = ferror(r.f) ? errno : 0;
 	fclose(r.f);
+	if (read_errno) { /* a directory, say */
+		snprintf(err, errlen, "%s: %s", path, strerror(read_errno));
+		return -read_errno;
+	}
 	if (line == 0 && r.what[0] == '\0')
 		return 0;
 	if (r.nested_error)

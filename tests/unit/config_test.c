@@ -86,6 +86,7 @@ Test(config, file_errors)
 {
 	expect_error("[server]\nprot = 1\n", 2, "no key 'prot' in section [server]");
 	expect_error("[sever]\nport = 1\n", 2, "no section [sever]");
+	expect_error("port = 1\n[server]\n", 1, "'port' stands before any section");
 	expect_error("[server]\n\nport = 99999\n", 3, "not within 0...65535");
 	expect_error("[server]\nport = x\n", 2, "'x' is not a number");
 	expect_error("[server]\nport = -1\n", 2, "'-1' is not a number");
@@ -124,6 +125,8 @@ Test(config, include_errors)
 	cr_assert_neq(read_text("[server]\ninclude = missing.conf\n"), 0);
 	cr_assert_not_null(strstr(err, "missing.conf: No such file"), "%s", err);
 	cr_assert_eq(config_read_file(&config, "/nonexistent", err, sizeof(err)), -ENOENT);
+	cr_assert_eq(config_read_file(&config, "/", err, sizeof(err)), -EISDIR);
+	cr_assert_str_eq(err, "/: Is a directory");
 }
 
 static enum config_action from_argv(const char *const *args)
