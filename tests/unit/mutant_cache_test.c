@@ -896,10 +896,10 @@ static struct timespec shown_ctime(void)
 
 static void cut_after_sync(void)
 {
-	uint8_t byte = 1;
+	const uint8_t bytes[TIME_CUTS] = { 1 };
 
 	synced_ctime = shown_ctime();
-	sim_poke(0, &byte, cuts, 0); /* another file, of which the cut keeps something or not: it decides differently each time */
+	sim_poke(0, bytes, cuts, 0); /* another file, of which the cut keeps something or not: it decides differently each time */
 	sim_power_cut();
 }
 
