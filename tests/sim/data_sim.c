@@ -65,6 +65,7 @@ struct uncommitted {
 struct active {
 	bool used, exclusive, is_write;
 	uint64_t start, end;
+	uint64_t size; /* a COMMIT's: of what was there when it began, the least size since */
 	const uint8_t *data;
 };
 
@@ -357,10 +358,11 @@ static void do_commit(void)
 	struct vfs_wcc wcc;
 	/* Nobody else works meanwhile in runs with faults: the model would not know what is lost. */
 	struct active *a = reserve(0, w.kind == FAULT ? w.file_bytes : 0, true, false, NULL);
-	uint64_t id = w.next_id, size = w.size;
+	uint64_t id = w.next_id;
 	unsigned logged = w.logged;
 	struct active others[ARRAY_SIZE(w.active)];
 
+	a->size = min_u64(w.size, w.truncating_to);
 	memcpy(others, w.active, sizeof others);
 	int error = vfs_commit(&w.call, &w.file, 0, 0, &verf, &wcc);
 	end_if_cut(error);
@@ -383,7 +385,7 @@ static void do_commit(void)
 			if (!was_active)
 				model_stable(i, i + 1, id);
 		}
-		w.stable_size = max_u64(w.stable_size, min_u64(min_u64(size, w.size), w.truncating_to));
+		w.stable_size = max_u64(w.stable_size, min_u64(min_u64(a->size, w.size), w.truncating_to));
 	}
 	if (w.kind == FAULT) {
 		for (unsigned i = 0; i < w.logged; i++)
@@ -404,6 +406,8 @@ static void do_truncate(void)
 	w.stable_size = min_u64(w.stable_size, size);
 	w.size_max = max_u64(w.size_max, size);
 	w.truncating_to = size;
+	for (unsigned i = 0; i < ARRAY_SIZE(w.active); i++)
+		w.active[i].size = min_u64(w.active[i].size, size);
 	SAY("truncate %llu", (unsigned long long)size);
 	error = vfs_truncate(&w.file, size);
 	end_if_cut(error);
