@@ -656,6 +656,12 @@ void sim_set_faults(const struct sim_config *config)
 	sim.config.tick_ns = old.tick_ns;
 	sim.config.latency_ns_max = old.latency_ns_max;
 	sim.disk.blocks_max = config->disk_bytes / sim.disk.block_bytes;
+	sim.disk.others = 0;
+}
+
+void sim_set_room(uint64_t bytes)
+{
+	disk_set_room(&sim.disk, bytes / sim.disk.block_bytes);
 }
 
 struct sim_stats sim_stats(void)

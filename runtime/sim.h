@@ -11,6 +11,10 @@
  * is lost likewise. A write that fails may have written some of its blocks inside the size; a sync that fails loses some of what it covered for good,
  * though reads still show it until the cut. That a file exists is durable at once. Direct I/O with misaligned offset, length or memory fails with
  * EINVAL, also at the end of file, where some kernels answer 0 first: so going on after a short read at the end is caught every time. All content that nobody wrote reads as zeros.
+ *
+ * Space is an account: a block that a write, buffered or direct, puts something into for the first time takes some, an overwrite takes none, a hole or truncate gives it
+ * back, and others (sim_set_room()) take and give too. A write gets its space when it begins, as delayed allocation does, so it is write(2) that fails and no later sync:
+ * where some of its blocks have space and others find none it is a short write, and what follows fails. So of one round some writes may fail and others not.
  */
 #ifndef RUNTIME_SIM_H
 #define RUNTIME_SIM_H
@@ -27,6 +31,8 @@ struct sim_config {
 	uint64_t tick_ns;          /* granularity of file timestamps (jiffy); 0: 4 ms */
 	/* probabilities in 1/65536 per operation */
 	uint32_t short_write, short_read, write_error, read_error, fsync_error, nospc;
+	uint32_t nospc_whole;      /* of direct writes into holes that do not fit: none of the hole gets space, instead of what there is */
+	bool quota;                /* what is used up is somebody's quota: EDQUOT in place of ENOSPC */
 	uint32_t net_drop, net_reset, net_split; /* see sim_net.c */
 	uint64_t latency_ns_max;   /* each operation takes 0...this, drawn */
 };
@@ -51,7 +57,9 @@ void sim_unlink(uint64_t number);
 ssize_t sim_peek(uint64_t number, void *mem, size_t len, uint64_t offset);
 void sim_poke(uint64_t number, const void *mem, size_t len, uint64_t offset);
 uint64_t sim_size(uint64_t number);
-void sim_set_faults(const struct sim_config *config); /* take over the probabilities and disk_bytes only */
+void sim_set_faults(const struct sim_config *config); /* take over the probabilities, quota and disk_bytes only */
+/* Others fill or free the disk, until so many bytes of its disk_bytes are left: what we write takes from them, what is cut gives back. */
+void sim_set_room(uint64_t bytes);
 struct sim_stats sim_stats(void);
 
 /*
@@ -71,12 +79,17 @@ uint64_t sim_trace_hash(void);
  * Exhaustive exploration instead of the seed, for a model checker: see sim_explore.c. From sim_explore() until sim_fini() operations take no time, a write lands as a
  * whole at its end, and whenever something could happen choose() says which of the n (>= 1) things does: fibers that are ready or have yielded idle, each operation's next
  * moment, the next timer. Called on the loop, between two of these; it may look at anything, and must not change it. No steps are counted.
+ *
+ * As long as there are refusals left, a write that needs space may end in two ways: with it, or without, one refusal less: as far as its blocks have space already.
  */
 struct sim_explorer {
 	unsigned (*choose)(unsigned n);
 	void (*submitted)(const struct io_op *op); /* of a file, before anything of it is done; may be NULL */
+	unsigned refusals;
 };
 void sim_explore(const struct sim_explorer *x);
+unsigned sim_refusals_left(void);
+void sim_end_refusals(void); /* from now on there is space */
 
 /* What a power cut now might leave of a file: `bytes` (NULL: zeros) at [offset, offset + len), len 0 where the file would be empty, with a size of `size`. */
 struct sim_survivor {

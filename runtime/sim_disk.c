@@ -473,7 +473,12 @@ uint64_t disk_room(const struct disk *d)
 {
 	if (!d->blocks_max)
 		return UINT64_MAX;
-	return d->allocated < d->blocks_max ? d->blocks_max - d->allocated : 0;
+	return d->allocated + d->others < d->blocks_max ? d->blocks_max - d->allocated - d->others : 0;
+}
+
+void disk_set_room(struct disk *d, uint64_t blocks)
+{
+	d->others = d->allocated + blocks < d->blocks_max ? d->blocks_max - d->allocated - blocks : 0;
 }
 
 uint64_t disk_missing(const struct disk_file *f, uint64_t offset, uint64_t len)
@@ -489,20 +494,58 @@ uint64_t disk_missing(const struct disk_file *f, uint64_t offset, uint64_t len)
 	return missing;
 }
 
+static bool is_allocated(const struct disk_file *f, uint64_t index)
+{
+	const struct disk_block *b = block_find(f, index);
+
+	return b && b->allocated;
+}
+
+/* Blocks from `index` on, below `end`, that have space; or that have none. */
+static uint64_t count_alike(const struct disk_file *f, uint64_t index, uint64_t end, bool allocated)
+{
+	uint64_t at = index;
+
+	while (at < end && is_allocated(f, at) == allocated)
+		at++;
+	return at - index;
+}
+
+/* Space for the range, hole by hole: each all of it or, unless `whole`, what there is. Where it ended, in bytes from offset on. */
+static uint64_t reserve(struct disk_file *f, uint64_t offset, uint64_t len, bool whole)
+{
+	uint64_t unit = f->disk->block_bytes, end = align_up(offset + len, unit) / unit, at = offset / unit, hole, take;
+
+	for (;;) {
+		at += count_alike(f, at, end, true);
+		hole = count_alike(f, at, end, false);
+		take = disk_room(f->disk) >= hole ? hole : whole ? 0 : disk_room(f->disk);
+		for (uint64_t i = 0; i < take; i++)
+			block_set_allocated(f, block_make(f, at + i), true);
+		at += take;
+		if (take < hole)
+			return at * unit > offset ? at * unit - offset : 0;
+		if (at == end)
+			return len;
+	}
+}
+
 uint64_t disk_reserve(struct disk_file *f, uint64_t offset, uint64_t len)
 {
-	uint64_t unit = f->disk->block_bytes, end = offset + len, at;
-	struct disk_block *b;
+	return reserve(f, offset, len, false);
+}
 
-	for (at = align_down(offset, unit); at < end; at += unit) {
-		b = block_find(f, at / unit);
-		if (b && b->allocated)
-			continue;
-		if (!disk_room(f->disk))
-			return at > offset ? at - offset : 0;
-		block_set_allocated(f, block_make(f, at / unit), true);
-	}
-	return len;
+uint64_t disk_reserve_whole(struct disk_file *f, uint64_t offset, uint64_t len)
+{
+	return reserve(f, offset, len, true);
+}
+
+uint64_t disk_allocated_up_to(const struct disk_file *f, uint64_t offset, uint64_t len)
+{
+	uint64_t unit = f->disk->block_bytes, at = offset / unit;
+
+	at += count_alike(f, at, align_up(offset + len, unit) / unit, true);
+	return at * unit > offset ? min_u64(at * unit - offset, len) : 0;
 }
 
 static void write_part(struct disk_file *f, const void *mem, size_t len, uint64_t offset)

@@ -46,6 +46,7 @@ struct disk {
 	uint32_t block_bytes;
 	uint64_t blocks_max;  /* 0: no limit */
 	uint64_t allocated;   /* of all files */
+	uint64_t others;      /* blocks that files of others take, of which nothing else is known */
 	uint64_t seq;         /* of the last change */
 	struct disk_files files;
 	struct sim_random_state random; /* what a cut keeps */
@@ -68,9 +69,15 @@ void disk_unlink(struct disk_file *f);
 size_t disk_read(const struct disk_file *f, void *mem, size_t len, uint64_t offset, bool *device);
 /* Take space for [offset, offset + len). Bytes from offset on that have it now: less than len only if the disk is full. */
 uint64_t disk_reserve(struct disk_file *f, uint64_t offset, uint64_t len);
+/* The same of an allocator of extents: a hole of the range gets all of its blocks or none, so where a large one finds no space a small one may. */
+uint64_t disk_reserve_whole(struct disk_file *f, uint64_t offset, uint64_t len);
 /* Blocks of the range that still need space, and blocks that the disk has left. */
 uint64_t disk_missing(const struct disk_file *f, uint64_t offset, uint64_t len);
 uint64_t disk_room(const struct disk *d);
+/* Of the range, how much lies before its first block that needs space. */
+uint64_t disk_allocated_up_to(const struct disk_file *f, uint64_t offset, uint64_t len);
+/* Others fill or free the disk, until so many blocks are left; no more than there are. */
+void disk_set_room(struct disk *d, uint64_t blocks);
 /* One block's part of a write: bytes [offset, offset + len) lie in one block, which has space. Does not touch the size. */
 void disk_write_part(struct disk_file *f, const void *mem, size_t len, uint64_t offset);
 /* All parts of a write, and the size where it grows. The range has space. */

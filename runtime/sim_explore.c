@@ -6,6 +6,8 @@
  * the clock jumps to the next timer. That is more than one reactor can do, where operations end between turns only and idle fibers run last: it is what several
  * reactors can do to each other, each step whole. A step is one fiber's run from one wait to the next.
  *
+ * A disk that is full for some: with refusals left, each write in flight that needs space counts once more among the choices, as one that ends without it.
+ *
  * Time stands still but for the jumps, so a deadline that is "now" is met when the reactor's turn ends, or when chosen.
  *
  * What a cut would leave is computed, not tried (sim_survivors()): a copy of the file takes what is in flight, and all that the journal and each block could choose is
@@ -34,10 +36,21 @@ static unsigned count_events(void)
 	return n;
 }
 
-static void deliver_nth(unsigned n)
+static unsigned count_refusals(void)
+{
+	return sim.explorer.refusals ? sim_file_count_needy() : 0;
+}
+
+/* An event, or beyond these a refusal. */
+static void deliver_nth(unsigned n, unsigned events)
 {
 	struct sim_event *e = RB_MIN(sim_events, &sim.events);
 
+	if (n >= events) {
+		sim.explorer.refusals--;
+		sim_file_refuse(n - events);
+		return;
+	}
 	while (n--)
 		e = RB_NEXT(sim_events, &sim.events, e);
 	sim_event_deliver(e);
@@ -64,8 +77,8 @@ static void pass_time(struct reactor *r)
 unsigned sim_explore_pick(struct reactor *r)
 {
 	for (;;) {
-		unsigned idle = count_idle(r), events = count_events();
-		unsigned choice = sim.explorer.choose(r->ready_count + idle + events + (r->heap_len > 0));
+		unsigned idle = count_idle(r), events = count_events(), endings = events + count_refusals();
+		unsigned choice = sim.explorer.choose(r->ready_count + idle + endings + (r->heap_len > 0));
 
 		if (choice < r->ready_count)
 			return choice;
@@ -75,8 +88,8 @@ unsigned sim_explore_pick(struct reactor *r)
 			return r->ready_count - 1;
 		}
 		choice -= idle;
-		if (choice < events)
-			deliver_nth(choice);
+		if (choice < endings)
+			deliver_nth(choice, events);
 		else
 			pass_time(r);
 	}
@@ -85,14 +98,14 @@ unsigned sim_explore_pick(struct reactor *r)
 /* No fiber is ready. timeout_ns 0: if nothing is delivered, the reactor has something else to go on with. */
 void sim_explore_poll(struct reactor *r, uint64_t timeout_ns)
 {
-	unsigned events = count_events(), others = timeout_ns == 0 || r->heap_len;
+	unsigned events = count_events(), endings = events + count_refusals(), others = timeout_ns == 0 || r->heap_len;
 	unsigned choice;
 
-	if (events + others == 0)
+	if (endings + others == 0)
 		sim_panic("deadlock: nothing runs, nothing is under way, no timer");
-	choice = sim.explorer.choose(events + others);
-	if (choice < events)
-		deliver_nth(choice);
+	choice = sim.explorer.choose(endings + others);
+	if (choice < endings)
+		deliver_nth(choice, events);
 	else if (timeout_ns)
 		pass_time(r);
 }
@@ -119,5 +132,15 @@ void sim_survivors(uint64_t number, void (*fn)(void *arg, const struct sim_survi
 
 uint64_t sim_state_hash(void)
 {
-	return sim_hash_word(disk_hash(&sim.disk), sim_file_hash());
+	return sim_hash_word(sim_hash_word(disk_hash(&sim.disk), sim_file_hash()), sim.explorer.refusals);
+}
+
+unsigned sim_refusals_left(void)
+{
+	return sim.explorer.refusals;
+}
+
+void sim_end_refusals(void)
+{
+	sim.explorer.refusals = 0;
 }

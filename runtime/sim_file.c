@@ -9,7 +9,7 @@
  *   end       the rest of a write, then the size, then the completion
  *
  * The memory of a write is copied at submission and compared at both moments: whoever changes it in flight is caught even if the change would
- * have been harmless this time. An operation's fate (error, short, disk full) is drawn when it starts to run.
+ * have been harmless this time. An operation's fate (error, short, disk full) is drawn when it starts to run, and its space taken; under a model checker both at its end.
  *
  * A failed write leaves an arbitrary part of its blocks written inside the size, and nothing beyond: as a journalled file system does, where
  * extents past the old size stay unwritten.
@@ -120,6 +120,24 @@ static void check_memory(const struct file_io *io)
 	free(now);
 }
 
+static int error_full(void)
+{
+	return sim.config.quota ? -EDQUOT : -ENOSPC;
+}
+
+/* A page cache goes page by page, and so takes what there is. */
+static void take_space(struct file_io *io)
+{
+	bool fits = disk_missing(io->file, io->op->offset, io->limit) <= disk_room(&sim.disk);
+
+	if (!fits && io->direct && sim_chance(sim.config.nospc_whole))
+		io->limit = disk_reserve_whole(io->file, io->op->offset, io->limit);
+	else
+		io->limit = disk_reserve(io->file, io->op->offset, io->limit);
+	if (!io->limit)
+		io->error = error_full();
+}
+
 static void draw_write_fate(struct file_io *io)
 {
 	if (!io->error && sim_chance(sim.config.write_error))
@@ -130,9 +148,8 @@ static void draw_write_fate(struct file_io *io)
 		io->limit = sim_random(2) ? 0 : short_len(io) % io->len;
 	else if (sim_chance(sim.config.short_write))
 		io->limit = short_len(io);
-	io->limit = disk_reserve(io->file, io->op->offset, io->limit);
-	if (!io->limit)
-		io->error = -ENOSPC;
+	if (!sim.explorer.choose)
+		take_space(io);
 }
 
 static void draw_read_fate(struct file_io *io)
@@ -196,6 +213,8 @@ static ssize_t end_write(struct file_io *io)
 	check_memory(io);
 	if (io->error)
 		return io->error;
+	if (sim.explorer.choose)
+		disk_reserve(io->file, io->op->offset, io->limit);
 	disk_write(io->file, io->copy, io->limit, io->op->offset);
 	if (io->op->flags & (RWF_DSYNC | RWF_SYNC))
 		sync_written(io);
@@ -221,7 +240,7 @@ static ssize_t end_fallocate(struct file_io *io)
 	bool full = disk_missing(io->file, op->offset, op->len) > disk_room(&sim.disk) || sim_chance(sim.config.nospc);
 
 	if (!punch && full)
-		return -ENOSPC;
+		return error_full();
 	if (op->flags & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
 		disk_zero(io->file, op->offset, op->offset + op->len, punch);
 	if (!punch)
@@ -408,10 +427,13 @@ void sim_file_submit(struct io_op *op, const struct sim_fd *fd)
 /* What becomes of it when the power goes, on `file`. */
 static void land(const struct file_io *io, struct disk_file *file)
 {
-	if (io->running && !io->error && is_write(io))
+	if (io->running && !io->error && is_write(io)) {
+		if (sim.explorer.choose)
+			disk_reserve(file, io->op->offset, io->limit);
 		disk_write(file, io->copy, io->limit, io->op->offset);
-	else if (io->running && io->op->code == IO_FTRUNCATE)
+	} else if (io->running && io->op->code == IO_FTRUNCATE) {
 		disk_truncate(file, io->op->len);
+	}
 }
 
 static void io_cut(struct file_io *io)
@@ -427,6 +449,33 @@ void sim_file_land(const struct disk_file *file, struct disk_file *copy)
 	TAILQ_FOREACH(io, &ios, link)
 		if (io->file == file)
 			land(io, copy);
+}
+
+static bool is_needy(const struct file_io *io)
+{
+	return io->running && is_write(io) && !io->error && disk_missing(io->file, io->op->offset, io->limit);
+}
+
+unsigned sim_file_count_needy(void)
+{
+	const struct file_io *io;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(io, &ios, link)
+		n += is_needy(io);
+	return n;
+}
+
+void sim_file_refuse(unsigned n)
+{
+	struct file_io *io = TAILQ_FIRST(&ios);
+
+	while (!is_needy(io) || n--)
+		io = TAILQ_NEXT(io, link);
+	io->limit = disk_allocated_up_to(io->file, io->op->offset, io->limit);
+	if (!io->limit)
+		io->error = error_full();
+	sim_event_deliver(&io->event);
 }
 
 /* What a read has brought into memory already. */

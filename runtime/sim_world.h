@@ -108,6 +108,9 @@ void sim_file_cut(void);   /* operations in flight land partly and are forgotten
 /* What a cut would do to `file`, whose copy this is: its operations in flight land. */
 void sim_file_land(const struct disk_file *file, struct disk_file *copy);
 uint64_t sim_file_hash(void);
+/* Under a model checker: how many writes in flight need space; the n-th of them gets none. */
+unsigned sim_file_count_needy(void);
+void sim_file_refuse(unsigned n);
 
 /* sim_net.c */
 void sim_socket_submit(struct io_op *op, struct sim_socket *s);

@@ -339,6 +339,41 @@ Test(sim_disk, space_is_counted)
 	finish(f);
 }
 
+Test(sim_disk, an_extent_gets_its_space_or_none)
+{
+	struct disk_file *f;
+
+	disk_init(&disk, BLOCK, 6 * BLOCK, 1);
+	f = disk_open(&disk, 1, start);
+	write_fill(f, 0, BLOCK, 'a');
+	write_fill(f, 3 * BLOCK, BLOCK, 'a');
+	cr_assert_eq(disk_reserve_whole(f, 10, 9 * BLOCK), 4 * BLOCK - 10, "the first hole has two blocks, the second would need five");
+	cr_assert_eq(disk_room(&disk), 2);
+	cr_assert_eq(disk_reserve_whole(f, 4 * BLOCK, 3 * BLOCK), 0);
+	cr_assert_eq(disk_reserve_whole(f, 8 * BLOCK, 2 * BLOCK), 2 * BLOCK, "a small one fits where the large one did not");
+	cr_assert_eq(disk_allocated_up_to(f, 8 * BLOCK + 1, 4 * BLOCK), 2 * BLOCK - 1);
+	cr_assert_eq(disk_allocated_up_to(f, 8 * BLOCK + 1, BLOCK), BLOCK);
+	cr_assert_eq(disk_allocated_up_to(f, 5 * BLOCK, BLOCK), 0);
+	finish(f);
+}
+
+Test(sim_disk, others_take_space_and_give_it_back)
+{
+	struct disk_file *f;
+
+	disk_init(&disk, BLOCK, 8 * BLOCK, 1);
+	f = disk_open(&disk, 1, start);
+	write_fill(f, 0, 2 * BLOCK, 'a');
+	disk_set_room(&disk, 1);
+	cr_assert_eq(disk_reserve(f, 0, 4 * BLOCK), 3 * BLOCK);
+	cr_assert_eq(disk_room(&disk), 0);
+	disk_truncate(f, BLOCK);
+	cr_assert_eq(disk_room(&disk), 2, "what we give back is ours again");
+	disk_set_room(&disk, 100);
+	cr_assert_eq(disk_room(&disk), 7, "no more than the disk has");
+	finish(f);
+}
+
 /* Random changes, syncs and cuts against the plainest model: per block a set of bytes that it may hold. */
 Test(sim_disk, random_histories)
 {

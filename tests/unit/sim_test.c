@@ -348,6 +348,36 @@ Test(sim, a_full_disk_is_a_short_write_then_an_error)
 	run_with(config, fill_disk);
 }
 
+/* One round of a disk that is almost full: what has its space, or needs little, goes; what needs more does not. */
+static void nearly_full_disk(void)
+{
+	static uint8_t mem[8 * BLOCK] ALIGNED;
+	int fd = sim_open(1, SIM_DIRECT), buffered = sim_open(1, 0);
+
+	cr_assert_eq(put(fd, mem, 4 * BLOCK, 0), 4 * BLOCK);
+	sim_set_room(2 * BLOCK);
+	cr_assert_eq(put(fd, mem, 3 * BLOCK, 4 * BLOCK), -EDQUOT);
+	cr_assert_eq(put(fd, mem, 4 * BLOCK, 3 * BLOCK), BLOCK, "as far as its blocks have space");
+	cr_assert_eq(put(fd, mem, 4 * BLOCK, 0), 4 * BLOCK);
+	cr_assert_eq(put(fd, mem, BLOCK, 4 * BLOCK), BLOCK);
+	cr_assert_eq(put(buffered, mem, 2 * BLOCK, 5 * BLOCK), BLOCK, "the page cache takes what there is, at write(2)");
+	cr_assert_eq(put(buffered, mem, 1, 6 * BLOCK), -EDQUOT);
+	cr_assert_eq(put(buffered, mem, 1, 6 * BLOCK - 1), 1);
+	cr_assert_eq(io_fsync(fd, 0), 0);
+	sim_set_room(4 * BLOCK);
+	cr_assert_eq(put(fd, mem, 3 * BLOCK, 6 * BLOCK), 3 * BLOCK);
+}
+
+Test(sim, a_nearly_full_disk_refuses_some)
+{
+	struct sim_config config = plain(1);
+
+	config.disk_bytes = 1000 * BLOCK;
+	config.nospc_whole = 65536;
+	config.quota = true;
+	run_with(config, nearly_full_disk);
+}
+
 static void tick(void)
 {
 	static uint8_t mem[BLOCK] ALIGNED;
