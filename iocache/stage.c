@@ -72,10 +72,9 @@ noyield_fn uint64_t mapping_punch_locked(struct mapping *m, uint64_t start, uint
 		return 0;
 	for (f = mapping_first_locked(m, start); f && f->start < end; f = next) {
 		next = mapping_next_locked(f);
-		if (f->dirty_seq) {
+		if (f->dirty_seq)
 			oldest = oldest ? min_u64(oldest, f->dirty_seq) : f->dirty_seq;
-			*unstable |= f->unstable;
-		}
+		*unstable |= f->unstable;
 		split_around(m, f, start, end, right);
 	}
 	return oldest;

@@ -317,3 +317,31 @@ static void tail_after_failures(void)
 }
 
 Test(write_path_runs, a_tail_behind_failed_runs_is_refused_with_them) { rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 2 * 4096 } }, tail_after_failures); } /* 1b.8, 5.8 */
+
+/*
+ * A stable WRITE replaces acknowledged bytes that are under way, and neither finds space. With it the last of those acknowledged bytes would go, and nobody would be told:
+ * so its own are kept in their place, though it is refused.
+ */
+static void refused_over_under_way(void)
+{
+	struct rig_job first = { .offset = 0, .len = 2 * rig_unit, .value = 1, .stable = VFS_UNSTABLE };
+	struct rig_job over = { .offset = 0, .len = 2 * rig_unit, .value = 2, .stable = VFS_FILE_SYNC };
+	uint64_t verf, after;
+
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 2);
+	rig_start(&first, 1);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert(first.done && !first.error);
+	verf = vfs_verifier();
+	rig_jobs(&over, 1);
+	cr_assert_eq(over.error, -ENOSPC);
+	cr_assert_eq(rig_mapping->dirty_bytes, 2 * (uint64_t)rig_unit);
+	rig_expect_read(0, 2 * rig_unit, 2);
+	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);
+	cr_assert_eq(rig_commit(0, 0, &after), 0);
+	cr_assert_eq(after, verf);
+	rig_expect_disk(0, 2 * rig_unit, 2);
+}
+
+Test(write_path_runs, refused_over_acknowledged_bytes_under_way) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, refused_over_under_way); } /* 1b.8, 5.8 */
