@@ -7,13 +7,16 @@
  *   plain   no faults: every byte, every eof, every size as the model has it, and the same on the disk at the end;
  *   fault   EIO, ENOSPC, short transfers: what was acknowledged as stable is there, what failed may be old or new;
  *   crash   the power is cut at a step drawn from the seed; the disk then holds every stable byte, and no byte that nobody wrote; clients send
- *           again what was not committed, and the file is the model's.
+ *           again what was not committed, and the file is the model's;
+ *   full    a disk on which some writes of a round find space and others do not: others fill and free it all the while, overwrites need none. Then the power is cut.
+ *           What was answered as stable, or committed under an unchanged verifier, is there; what was refused may be there or not; nothing else.
  *
  * --all-cuts takes one seed and cuts its power at every step of its schedule, one after the other.
  *
- * For each byte the test keeps the set of values it may have after a crash now: the last stable one and all that were written since.
+ * For each byte the test keeps the set of values it may have after a crash now: the last stable one and all that were written since. With a full disk also the set of
+ * those that a READ may return: the last one that was not refused, and the refused ones since; a COMMIT makes that the set of what a crash may leave.
  *
- * Usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--cut STEP] [--all-cuts] [--minutes M]. A failure prints how to
+ * Usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash|full] [--cut STEP] [--all-cuts] [--minutes M]. A failure prints how to
  * run it again.
  */
 #include <signal.h>
@@ -42,13 +45,17 @@
 
 /* The file has room for some units, and an I/O for some of them with an edge at each end, whatever the block. */
 enum { FILE_BYTES_MIN = 160 << 10, FILE_UNITS = 6, IO_BYTES_MIN = 48 << 10, IO_HALF_UNITS = 5, BLOCK_MAX = 64 << 10, FILE_BYTES_MAX = FILE_UNITS * BLOCK_MAX };
-enum { CLIENTS_MAX = 6, LOG_MAX = 4096, FILE_NUMBER = 1 };
+enum { CLIENTS_MAX = 6, CLIENTS_MAX_FULL = 12, LOG_MAX = 4096, FILE_NUMBER = 1 };
 
-enum kind { PLAIN, FAULT, CRASH, KINDS };
+/* How long others may leave the disk as it is: so long that what was refused is given up. */
+static const uint64_t LASTS_LONG_NS = 100000000000;
+
+enum kind { PLAIN, FAULT, CRASH, FULL, KINDS };
 static const char *const kind_name[] = {
 	"plain", /* 1.5, 1.6, 1b.1, 1b.6, 3.7, 5.7 */
 	"fault", /* 1.7, 1b.8, 2.9, 5.8 */
 	"crash", /* 1.8, 1.13, 1b.4 */
+	"full", /* 1.8, 1b.8, 5.8 */
 };
 
 struct value_set {
@@ -79,9 +86,13 @@ static struct world {
 	unsigned copied;                  /* per cent of the WRITEs in dontcache mode */
 	uint32_t record, clients, ops, truncates;
 	uint64_t next_record, next_id;
+	uint64_t room_lasts_ns;           /* full: at most */
 	/* the model */
 	uint8_t bytes[FILE_BYTES_MAX];
 	uint8_t unknown[FILE_BYTES_MAX];      /* 1: a failed WRITE left it old or new */
+	struct value_set shown[FILE_BYTES_MAX]; /* full: what a READ may return */
+	uint64_t ok_id[FILE_BYTES_MAX];       /* full: the last WRITE of it that was not refused ... */
+	uint64_t ok_verf[FILE_BYTES_MAX];     /* ... the verifier it was answered with; 0: stable */
 	uint64_t byte_id[FILE_BYTES_MAX];     /* which WRITE gave it */
 	struct value_set allowed[FILE_BYTES_MAX];
 	uint64_t size, stable_size, size_max;
@@ -89,7 +100,7 @@ static struct world {
 	bool size_unknown;
 	struct uncommitted log[LOG_MAX];
 	unsigned logged;
-	struct active active[CLIENTS_MAX + 1];
+	struct active active[CLIENTS_MAX_FULL + 1];
 	/* the server */
 	struct vfs_file file;
 	struct export export;
@@ -124,20 +135,42 @@ static bool chance(uint32_t percent)
 	return sim_random(100) < percent;
 }
 
+static void set_add(struct value_set *s, uint8_t v)
+{
+	s->bits[v / 64] |= 1ull << v % 64;
+}
+
+static void set_add_all(struct value_set *s, const struct value_set *more)
+{
+	for (unsigned k = 0; k < ARRAY_SIZE(s->bits); k++)
+		s->bits[k] |= more->bits[k];
+}
+
+static void set_only(struct value_set *s, uint8_t v)
+{
+	*s = (struct value_set){ { 0 } };
+	set_add(s, v);
+}
+
+static bool set_has(const struct value_set *s, uint8_t v)
+{
+	return s->bits[v / 64] >> v % 64 & 1;
+}
+
 static void allow(uint64_t i, uint8_t v)
 {
-	w.allowed[i].bits[v / 64] |= 1ull << v % 64;
+	set_add(&w.allowed[i], v);
 }
 
 static bool is_allowed(uint64_t i, uint8_t v)
 {
-	return w.allowed[i].bits[v / 64] >> v % 64 & 1;
+	return set_has(&w.allowed[i], v);
 }
 
-static void allow_only(uint64_t i, uint8_t v)
+/* And what is under way, of which nobody knows yet. */
+static void allow_only(uint64_t i, const struct value_set *s)
 {
-	w.allowed[i] = (struct value_set){ { 0 } };
-	allow(i, v);
+	w.allowed[i] = *s;
 	if (i >= w.truncating_to)
 		allow(i, 0);
 	for (unsigned k = 0; k < ARRAY_SIZE(w.active); k++)
@@ -148,8 +181,14 @@ static void allow_only(uint64_t i, uint8_t v)
 /* The power went while this fiber ran: it learns it from its dead descriptors, and ends here. */
 static void end_if_cut(int error)
 {
-	if (w.kind == CRASH && (error == -ESTALE || error == -EBADF))
+	if (w.kind >= CRASH && (error == -ESTALE || error == -EBADF))
 		fiber_park("power cut", NULL);
+}
+
+/* An error that this kind of seed brings about. */
+static bool is_expected(int error)
+{
+	return w.kind == FAULT || (w.kind == FULL && (error == -ENOSPC || error == -EDQUOT));
 }
 
 /* Take [start, end) for one operation; bytes in use by a conflicting one: wait. */
@@ -190,9 +229,50 @@ static void model_write(uint64_t offset, const uint8_t *data, uint32_t len, uint
 
 static void model_stable(uint64_t start, uint64_t end, uint64_t up_to_id)
 {
-	for (uint64_t i = start; i < end; i++)
-		if (w.byte_id[i] <= up_to_id && !w.unknown[i])
-			allow_only(i, w.bytes[i]);
+	struct value_set s;
+
+	for (uint64_t i = start; i < end; i++) {
+		if (w.byte_id[i] > up_to_id || w.unknown[i])
+			continue;
+		set_only(&s, w.bytes[i]);
+		allow_only(i, &s);
+	}
+}
+
+/* full: a WRITE was not refused; verf: 0 if it is stable. */
+static void model_shown(uint64_t offset, const uint8_t *data, uint32_t len, uint64_t id, uint64_t verf)
+{
+	for (uint32_t i = 0; i < len; i++) {
+		set_only(&w.shown[offset + i], data[i]);
+		w.ok_id[offset + i] = id;
+		w.ok_verf[offset + i] = verf;
+	}
+}
+
+/* full: this may be there or not, and what was acknowledged before for these bytes is not to be sent again. */
+static void model_refused(uint64_t offset, const uint8_t *data, uint32_t len)
+{
+	uint64_t id = ++w.next_id;
+
+	for (uint32_t i = 0; i < len; i++) {
+		set_add(&w.shown[offset + i], data[i]);
+		w.byte_id[offset + i] = id;
+	}
+}
+
+/* full: the verifier has changed, so all that is not stable may have gone. */
+static void model_lost(void)
+{
+	for (uint64_t i = 0; i < w.file_bytes; i++)
+		set_add_all(&w.shown[i], &w.allowed[i]);
+	w.size = w.stable_size;
+}
+
+/* full: a COMMIT that began with WRITE number `id` the last one was answered with verf. */
+static void model_committed(uint64_t i, uint64_t id, uint64_t verf)
+{
+	if (w.ok_id[i] <= id && (!w.ok_verf[i] || w.ok_verf[i] == verf))
+		allow_only(i, &w.shown[i]);
 }
 
 static void model_failed_write(uint64_t offset, uint32_t len)
@@ -259,6 +339,15 @@ static void pick_range(uint64_t *offset, uint32_t *len)
 		*offset = align_down(*offset, PAGE_BYTES);
 }
 
+/* The verifier has changed between a WRITE and its answer. */
+static void written_and_lost(uint64_t offset, uint32_t len)
+{
+	if (w.kind == FULL)
+		model_lost();
+	else
+		memset(&w.unknown[offset], 1, len);
+}
+
 static void do_write(void)
 {
 	static const enum vfs_stable stables[] = { VFS_UNSTABLE, VFS_UNSTABLE, VFS_DATA_SYNC, VFS_FILE_SYNC };
@@ -278,15 +367,18 @@ static void do_write(void)
 	SAY("write [%llu, %llu) stable %d id %llu", (unsigned long long)offset, (unsigned long long)(offset + len), stable, (unsigned long long)id);
 	int error = send_write(offset, data, len, stable, &verf);
 	SAY("write id %llu: %d", (unsigned long long)id, error);
-	CHECK(!error || w.kind == FAULT, "WRITE failed: %d", error);
-	if (error) {
+	CHECK(!error || is_expected(error), "WRITE failed: %d", error);
+	if (error && w.kind == FULL) {
+		model_refused(offset, data, len);
+	} else if (error) {
 		model_failed_write(offset, len);
 	} else {
 		model_write(offset, data, len, id);
+		model_shown(offset, data, len, id, stable == VFS_UNSTABLE ? verf : 0);
 		if (stable == VFS_UNSTABLE) {
 			log_uncommitted(offset, data, len, id, verf);
 			if (verf != vfs_verifier())
-				memset(&w.unknown[offset], 1, len);
+				written_and_lost(offset, len);
 		} else {
 			model_stable(offset, offset + len, id);
 			w.stable_size = max_u64(w.stable_size, offset + len);
@@ -296,10 +388,16 @@ static void do_write(void)
 	free(data);
 }
 
+/* What a READ may find there. */
+static bool is_right(uint64_t i, uint8_t got)
+{
+	return w.kind == FULL ? set_has(&w.shown[i], got) : got == w.bytes[i] || w.unknown[i];
+}
+
 static void compare(uint64_t offset, const uint8_t *got, uint64_t n, const char *what)
 {
 	for (uint64_t i = 0; i < n; i++)
-		CHECK(got[i] == w.bytes[offset + i] || w.unknown[offset + i], "%s: byte %llu is %u, should be %u (write %llu)", what,
+		CHECK(is_right(offset + i, got[i]), "%s: byte %llu is %u, should be %u (write %llu)", what,
 		      (unsigned long long)(offset + i), got[i], w.bytes[offset + i], (unsigned long long)w.byte_id[offset + i]);
 }
 
@@ -319,6 +417,7 @@ static void do_read(void)
 		uint64_t at = offset;
 
 		SAY("read [%llu, +%u): %u eof %d", (unsigned long long)offset, len, r.count, r.eof);
+		size_before = min_u64(size_before, w.size); /* the verifier may have changed meanwhile */
 		for (unsigned i = 0; i < r.segments; at += r.iov[i].iov_len, i++)
 			compare(at, r.iov[i].iov_base, r.iov[i].iov_len, "READ");
 		CHECK(at == offset + r.count, "segments do not add up");
@@ -347,6 +446,7 @@ static void resend(uint64_t verf)
 
 			CHECK(!error || w.kind == FAULT, "resend failed: %d", error);
 			memset(&w.unknown[u->offset + a], error != 0, b - a);
+			model_shown(u->offset + a, u->data + a, b - a, u->id, 0);
 			b += b == a;
 		}
 	}
@@ -358,7 +458,7 @@ static void do_commit(void)
 	struct vfs_wcc wcc;
 	/* Nobody else works meanwhile in runs with faults: the model would not know what is lost. */
 	struct active *a = reserve(0, w.kind == FAULT ? w.file_bytes : 0, true, false, NULL);
-	uint64_t id = w.next_id;
+	uint64_t id = w.next_id, verf_before = vfs_verifier();
 	unsigned logged = w.logged;
 	struct active others[ARRAY_SIZE(w.active)];
 
@@ -367,7 +467,7 @@ static void do_commit(void)
 	int error = vfs_commit(&w.call, &w.file, 0, 0, &verf, &wcc);
 	end_if_cut(error);
 	SAY("commit: %d", error);
-	CHECK(!error || w.kind == FAULT, "COMMIT failed: %d", error);
+	CHECK(!error || is_expected(error), "COMMIT failed: %d", error);
 	if (error && w.kind == FAULT) {
 		for (unsigned i = 0; i < logged; i++)
 			memset(&w.unknown[w.log[i].offset], 1, w.log[i].len);
@@ -382,10 +482,13 @@ static void do_commit(void)
 
 			for (unsigned k = 0; k < ARRAY_SIZE(others); k++)
 				was_active |= others[k].used && others[k].is_write && others[k].start <= i && i < others[k].end;
-			if (!was_active)
+			if (!was_active && w.kind == FULL)
+				model_committed(i, id, verf);
+			else if (!was_active)
 				model_stable(i, i + 1, id);
 		}
-		w.stable_size = max_u64(w.stable_size, min_u64(min_u64(a->size, w.size), w.truncating_to));
+		if (verf == verf_before)
+			w.stable_size = max_u64(w.stable_size, min_u64(min_u64(a->size, w.size), w.truncating_to));
 	}
 	if (w.kind == FAULT) {
 		for (unsigned i = 0; i < w.logged; i++)
@@ -393,6 +496,28 @@ static void do_commit(void)
 		w.logged = 0;
 	}
 	a->used = false;
+}
+
+/* full: a refused one may have been done or not. */
+static void model_truncated(uint64_t size, int error)
+{
+	uint64_t id = ++w.next_id;
+
+	for (uint64_t i = size; i < w.file_bytes; i++) {
+		w.byte_id[i] = id;
+		set_add(&w.shown[i], 0);
+		if (error)
+			continue;
+		w.ok_id[i] = id;
+		w.ok_verf[i] = 0;
+		set_only(&w.shown[i], 0);
+		allow_only(i, &w.shown[i]);
+	}
+	if (error)
+		w.size = min_u64(w.size, size);
+	else
+		w.size = w.stable_size = w.size_max = size;
+	w.next_record = size / (w.record ? w.record : 1);
 }
 
 static void do_truncate(void)
@@ -412,11 +537,14 @@ static void do_truncate(void)
 	error = vfs_truncate(&w.file, size);
 	end_if_cut(error);
 	w.truncating_to = UINT64_MAX;
-	CHECK(!error || w.kind == FAULT, "truncate failed: %d", error);
-	if (error) {
+	CHECK(!error || is_expected(error), "truncate failed: %d", error);
+	if (w.kind == FULL) {
+		model_truncated(size, error);
+	} else if (error) {
 		w.size_unknown = true;
 		memset(w.unknown, 1, sizeof w.unknown);
 	} else {
+		const struct value_set zero = { { 1 } };
 		uint64_t id = ++w.next_id;
 
 		for (uint64_t i = min_u64(size, w.size); i < w.file_bytes; i++) {
@@ -425,7 +553,7 @@ static void do_truncate(void)
 			w.bytes[i] = 0;
 			w.byte_id[i] = id;
 			w.unknown[i] = 0;
-			allow_only(i, 0);
+			allow_only(i, &zero);
 		}
 		w.size = w.stable_size = w.size_max = size;
 		w.size_unknown = false;
@@ -442,6 +570,13 @@ static void check_index(void)
 	leaf_unlock(&w.file.mapping->lock);
 }
 
+static uint64_t pause_ns(void)
+{
+	if (w.kind == FULL && chance(50))
+		return sim_random(w.room_lasts_ns);
+	return sim_random(3) ? sim_random(1000000) : sim_random(800000000);
+}
+
 static void client_main(void *arg)
 {
 	for (uint32_t i = 0; i < w.ops; i++) {
@@ -456,10 +591,19 @@ static void client_main(void *arg)
 		else if (what < 90 + w.truncates)
 			do_truncate();
 		else
-			fiber_sleep_ns(sim_random(3) ? sim_random(1000000) : sim_random(800000000));
+			fiber_sleep_ns(pause_ns());
 		check_index();
 	}
 	w.running--;
+}
+
+/* Others fill the disk and free it. */
+static void neighbour_main(void *arg)
+{
+	while (w.running) {
+		sim_set_room(sim_random(3) ? sim_random(8) * PAGE_BYTES : sim_random(2) ? 0 : sim_random(w.file_bytes));
+		fiber_sleep_ns(sim_random(w.room_lasts_ns));
+	}
 }
 
 /* ---- the server's side ---- */
@@ -468,6 +612,10 @@ static void client_main(void *arg)
 static void lost(void *owner)
 {
 	vfs_verifier_change();
+	if (w.kind == FULL) {
+		model_lost();
+		return;
+	}
 	for (unsigned i = 0; i < w.logged; i++)
 		for (uint32_t k = 0; k < w.log[i].len; k++)
 			if (still_newest(&w.log[i], k))
@@ -507,7 +655,11 @@ static void check_file(void)
 	uint8_t *disk = malloc(w.file_bytes + 1);
 	ssize_t n = sim_peek(FILE_NUMBER, disk, w.file_bytes + 1, 0);
 
-	CHECK(w.size_unknown || sim_size(FILE_NUMBER) == w.size, "size on disk %llu, should be %llu", (unsigned long long)sim_size(FILE_NUMBER), (unsigned long long)w.size);
+	if (w.kind == FULL)
+		CHECK(sim_size(FILE_NUMBER) >= w.size && sim_size(FILE_NUMBER) <= w.size_max, "size on disk %llu, should be %llu to %llu",
+		      (unsigned long long)sim_size(FILE_NUMBER), (unsigned long long)w.size, (unsigned long long)w.size_max);
+	else
+		CHECK(w.size_unknown || sim_size(FILE_NUMBER) == w.size, "size on disk %llu, should be %llu", (unsigned long long)sim_size(FILE_NUMBER), (unsigned long long)w.size);
 	compare(0, disk, (uint64_t)n < w.file_bytes ? (uint64_t)n : w.file_bytes, "disk");
 	free(disk);
 }
@@ -540,7 +692,11 @@ static void main_fiber(void *arg)
 	w.running = w.clients;
 	for (uint32_t i = 0; i < w.clients; i++)
 		CHECK(fiber_spawn(client_main, NULL, "client") == 0, "spawn");
+	if (w.kind == FULL)
+		CHECK(fiber_spawn(neighbour_main, NULL, "neighbour") == 0, "spawn");
 	wait_for_clients();
+	if (w.kind == FULL && sim_random(2))
+		sim_power_cut();
 	if (w.kind == FAULT)
 		do_commit();
 	close_file();
@@ -565,6 +721,11 @@ static void after_crash(void *arg, unsigned index)
 	for (ssize_t i = 0; i < n; i++)
 		CHECK(is_allowed((uint64_t)i, disk[i]), "byte %zd is %u after the cut: lost, or nobody wrote it (last write %llu gave %u)", i, disk[i],
 		      (unsigned long long)w.byte_id[i], w.bytes[i]);
+	if (w.kind == FULL) {
+		sim_set_faults(&(struct sim_config){ .disk_bytes = 1ull << 30 });
+		memcpy(w.shown, w.allowed, sizeof w.shown);
+		w.size = w.stable_size;
+	}
 	/* Unacknowledged WRITEs and truncates may or may not have happened. */
 	for (unsigned k = 0; k < ARRAY_SIZE(w.active); k++)
 		for (uint64_t i = w.active[k].start; w.active[k].used && w.active[k].exclusive && i < w.active[k].end; i++)
@@ -589,6 +750,10 @@ static struct sim_config draw_config(uint64_t seed)
 	c.block_bytes = blocks[(r >> 20) % ARRAY_SIZE(blocks)];
 	c.latency_ns_max = (r >> 30) % 3 ? 200000 : 5000000;
 	c.short_write = c.short_read = (r >> 34) % 2 ? 2000 : 0;
+	if (w.kind == FULL) {
+		c.nospc_whole = (uint32_t[]){ 0, 30000, 65536 }[(r >> 36) % 3];
+		c.quota = (r >> 38) % 2;
+	}
 	if (w.kind != FAULT)
 		return c;
 	c.write_error = (r >> 36) % 2 ? 1500 : 0;
@@ -596,6 +761,17 @@ static struct sim_config draw_config(uint64_t seed)
 	c.fsync_error = (r >> 38) % 2 ? 2000 : 0;
 	c.nospc = (r >> 39) % 2 ? 1500 : 0;
 	return c;
+}
+
+/* Many small records one after the other, so that rounds of several runs meet what is left of the disk. */
+static void draw_full(void)
+{
+	static const uint32_t records[] = { 0, 513, 700, 4096, 6000, 9000 };
+	const uint64_t lasts[] = { 2000000, 2000000, 50000000, LASTS_LONG_NS };
+
+	w.record = records[sim_random(ARRAY_SIZE(records))];
+	w.clients = 2 + (uint32_t)sim_random(CLIENTS_MAX_FULL - 1);
+	w.room_lasts_ns = lasts[sim_random(ARRAY_SIZE(lasts))];
 }
 
 static void draw_world(void)
@@ -613,6 +789,8 @@ static void draw_world(void)
 	w.copied = (unsigned)(uint32_t[]){ 0, 0, 50, 100 }[sim_random(4)];
 	if (sim_random(4) == 0)
 		cc = (struct cache_config){ .dirty_bytes_max = 128 << 10, .kept_bytes_max = sim_random(2) ? 16 << 10 : 2 * max_u64(w.block, PAGE_BYTES) };
+	if (w.kind == FULL)
+		draw_full();
 	cc.edge_wait_ms = sim_random(2) ? 0 : 50;
 	cc.run_bytes_max = sim_random(3) ? 0 : 16 << 10;
 	cc.early_bytes = sim_random(2) ? 0 : 4096;
@@ -626,6 +804,14 @@ static void on_abort(int sig)
 	fiber_dump(stdout);
 	fflush(stdout);
 	_exit(1);
+}
+
+/* Where time is to pass, at the end only. */
+static uint64_t draw_cut(void)
+{
+	if (w.room_lasts_ns == LASTS_LONG_NS)
+		return UINT64_MAX;
+	return 1 + sim_random(sim_random(2) ? 300 : 6000);
 }
 
 static int run_seed(enum kind kind, uint64_t seed)
@@ -645,17 +831,19 @@ static int run_seed(enum kind kind, uint64_t seed)
 	signal(SIGABRT, on_abort);
 	buf_init(16 << 20);
 	draw_world();
-	for (uint64_t i = 0; i < w.file_bytes; i++)
+	for (uint64_t i = 0; i < w.file_bytes; i++) {
 		allow(i, 0);
+		set_add(&w.shown[i], 0);
+	}
 	if (runtime_init(&rc))
 		return 1;
-	if (kind == CRASH && !w.cut_at)
-		w.cut_at = 1 + sim_random(sim_random(2) ? 300 : 6000);
-	if (kind == CRASH && w.cut_at != UINT64_MAX)
+	if (kind >= CRASH && !w.cut_at)
+		w.cut_at = draw_cut();
+	if (kind >= CRASH && w.cut_at != UINT64_MAX)
 		sim_cut_at_step(w.cut_at);
 	error = runtime_run(start, NULL);
 	*steps_taken = sim_steps();
-	if (error && kind == CRASH) {
+	if (error && kind >= CRASH) {
 		runtime_fini();
 		struct cache_config cc = { 0 };
 		cache_init(&cc);
@@ -763,7 +951,7 @@ static void cut_everywhere(uint64_t seed)
 int main(int argc, char **argv)
 {
 	if (!parse(argc, argv)) {
-		fprintf(stderr, "usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash] [--cut STEP] [--all-cuts] [--minutes M]\n");
+		fprintf(stderr, "usage: data_sim [--seeds FIRST COUNT] [--seed N] [--kind plain|fault|crash|full] [--cut STEP] [--all-cuts] [--minutes M]\n");
 		return 2;
 	}
 	steps_taken = mmap(NULL, sizeof *steps_taken, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
