@@ -2,14 +2,17 @@
  * server/config.c - reads the command line and configuration files into struct server_config.
  *
  * One table names every setting that has a number or a text: the file's section and key, the bounds, the place. inih splits the lines; it has no way to hand an
- * error's text back, so the handler keeps the first one in struct reader and returns 0, and inih tells the line. Runs in main(), before any reactor.
+ * error's text back, so the handler keeps the first one in struct reader and returns 0, and inih tells the line. Readers of included files form a chain to
+ * the file of --config, so that a circle is seen before it is run through. Runs in main() before any reactor, and in the signal thread, one at a time.
  */
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <ini.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <config.h>
 #include "runtime/base.h"
@@ -68,6 +71,46 @@ static void text_set(char **place, const char *value)
 	*place = copy;
 }
 
+/* --- where a value stood --- */
+
+static struct config_place *place_find(const struct server_config *c, const void *member)
+{
+	for (unsigned i = 0; i < c->place_count; i++)
+		if (c->places[i].member == member)
+			return &c->places[i];
+	return NULL;
+}
+
+const char *config_where(const struct server_config *c, const void *member)
+{
+	const struct config_place *p = place_find(c, member);
+	return p != NULL ? p->where : "";
+}
+
+/* The member has its value from the line that is read, or, while none is, from the command line. */
+static void place_note(struct server_config *c, const void *member)
+{
+	struct config_place *p = place_find(c, member);
+	if (p == NULL && c->reading == NULL)
+		return;
+	if (p == NULL) {
+		c->places = reallocarray(c->places, c->place_count + 1, sizeof(*p));
+		ASSERT(c->places != NULL);
+		p = &c->places[c->place_count++];
+		*p = (struct config_place){ .member = member };
+	}
+	text_set(&p->where, c->reading != NULL ? c->reading : "");
+}
+
+static void places_clear(struct server_config *c)
+{
+	for (unsigned i = 0; i < c->place_count; i++)
+		free(c->places[i].where);
+	free(c->places);
+}
+
+/* --- defaults --- */
+
 void config_init(struct server_config *c)
 {
 	*c = (struct server_config){
@@ -114,7 +157,10 @@ void config_fini(struct server_config *c)
 	binds_clear(c);
 	free(c->state_dir);
 	free(c->counters_file);
+	places_clear(c);
 }
+
+/* --- values --- */
 
 /* A number, with K, M or G, or k, m or g, behind it if `bytes`. */
 static bool number_parse(const char *text, bool bytes, uint64_t *value)
@@ -161,10 +207,12 @@ static int setting_apply(struct server_config *c, const struct setting *s, const
 			return -EINVAL;
 		}
 		text_set((char **)place, value);
+		place_note(c, place);
 		return 0;
 	}
 	if (!number_parse(value, s->kind == SETTING_BYTES, &number)) {
-		snprintf(err, errlen, "%s = '%s' is not a number%s", s->key, value, s->kind == SETTING_BYTES ? " of bytes (K, M and G may follow)" : "");
+		snprintf(err, errlen, "%s = '%s' is not a number%s%s", s->key, value, s->kind == SETTING_BYTES ? " of bytes (K, M and G may follow)" : "",
+			 strstr(value, " #") != NULL ? "; a comment behind a value begins with ' ;'" : "");
 		return -EINVAL;
 	}
 	if (number < s->min || number > s->max) {
@@ -173,6 +221,7 @@ static int setting_apply(struct server_config *c, const struct setting *s, const
 		return -EINVAL;
 	}
 	*(uint64_t *)place = number;
+	place_note(c, place);
 	return 0;
 }
 
@@ -186,9 +235,32 @@ static int export_add(struct server_config *c, int kind, const char *text, char 
 		snprintf(err, errlen, "an export without a path");
 		return -EINVAL;
 	}
-	c->exports[c->export_count].kind = kind;
-	c->exports[c->export_count++].text = text_dup(text);
+	struct config_export *e = &c->exports[c->export_count++];
+	e->kind = kind;
+	e->text = text_dup(text);
+	place_note(c, e);
 	return 0;
+}
+
+struct address {
+	int family;
+	struct in6_addr bytes; /* the first four, for IPv4 */
+};
+
+static bool address_parse(const char *text, struct address *a)
+{
+	*a = (struct address){ .family = AF_INET };
+	if (inet_pton(a->family, text, &a->bytes) == 1)
+		return true;
+	a->family = AF_INET6;
+	return inet_pton(a->family, text, &a->bytes) == 1;
+}
+
+/* No two sockets can listen on both: it is the same, or one of them is any address of the family. */
+static bool addresses_overlap(const struct address *a, const struct address *b)
+{
+	return a->family == b->family &&
+	       (IN6_ARE_ADDR_EQUAL(&a->bytes, &b->bytes) || IN6_IS_ADDR_UNSPECIFIED(&a->bytes) || IN6_IS_ADDR_UNSPECIFIED(&b->bytes));
 }
 
 static int bind_add(struct server_config *c, const char *address, char *err, size_t errlen)
@@ -197,7 +269,18 @@ static int bind_add(struct server_config *c, const char *address, char *err, siz
 		snprintf(err, errlen, "more than %d addresses to bind", CONFIG_BINDS_MAX);
 		return -EINVAL;
 	}
-	c->bind[c->binds++] = text_dup(address);
+	struct address a, other;
+	if (!address_parse(address, &a)) {
+		snprintf(err, errlen, "'%s' is no IPv4 or IPv6 address to bind", address);
+		return -EINVAL;
+	}
+	for (unsigned i = 0; i < c->binds; i++)
+		if (address_parse(c->bind[i], &other) && addresses_overlap(&a, &other)) {
+			snprintf(err, errlen, "bind = %s overlaps with %sbind = %s", address, config_where(c, &c->bind[i]), c->bind[i]);
+			return -EINVAL;
+		}
+	c->bind[c->binds] = text_dup(address);
+	place_note(c, &c->bind[c->binds++]);
 	return 0;
 }
 
@@ -206,6 +289,7 @@ static int log_level_set(struct server_config *c, const char *value, char *err, 
 	for (unsigned i = 0; i < ARRAY_SIZE(log_level_names); i++)
 		if (strcmp(value, log_level_names[i]) == 0) {
 			c->log_level = (enum log_level)i;
+			place_note(c, &c->log_level);
 			return 0;
 		}
 	snprintf(err, errlen, "log_level = '%s' is none of error, warning, notice, info, debug", value);
@@ -216,47 +300,88 @@ static int log_level_set(struct server_config *c, const char *value, char *err, 
 
 struct reader {
 	struct server_config *c;
+	const struct reader *includer; /* NULL: this is the file of --config */
 	const char *path;
-	unsigned depth;
+	const char *section; /* that the file begins in: of the line that includes it; "" without */
 	FILE *f;
+	dev_t dev;
+	ino_t ino;
 	int line;
 	int error_line;
 	char what[512];    /* the first error, without file and line */
 	bool nested_error; /* `what` has its file and line already: it comes from an included file */
 };
 
-static int file_read(struct server_config *c, const char *path, unsigned depth, char *err, size_t errlen);
+static int reader_run(struct reader *r, char *err, size_t errlen);
+
+/* 0 or -errno. */
+static int reader_open(struct reader *r)
+{
+	struct stat st;
+	r->f = fopen(r->path, "re");
+	if (r->f == NULL)
+		return -errno;
+	int err = fstat(fileno(r->f), &st) != 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
+	if (err != 0)
+		fclose(r->f);
+	return err;
+}
+
+/* What forbids to read a file that is open, or NULL. */
+static const char *include_check(const struct reader *inner)
+{
+	unsigned depth = 0;
+	for (const struct reader *r = inner->includer; r != NULL; r = r->includer) {
+		depth++;
+		if (r->dev == inner->dev && r->ino == inner->ino)
+			return "it would include itself";
+	}
+	return depth > CONFIG_INCLUDE_DEPTH_MAX ? "includes are nested too deep" : NULL;
+}
 
 static bool section_known(const char *section)
 {
 	return strcmp(section, "server") == 0 || strcmp(section, "limits") == 0 || strcmp(section, "exports") == 0;
 }
 
-static int include(struct reader *r, const char *value)
+/* Relative to the file that includes it. False: too long. */
+static bool include_path(const struct reader *r, const char *value, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
 	const char *slash = strrchr(r->path, '/');
 	int dir_len = value[0] == '/' || slash == NULL ? 0 : (int)(slash - r->path + 1);
-	if (snprintf(path, sizeof(path), "%.*s%s", dir_len, r->path, value) >= (int)sizeof(path)) {
-		snprintf(r->what, sizeof(r->what), "include = %.100s...: the path is too long", value);
+	return snprintf(path, PATH_MAX, "%.*s%s", dir_len, r->path, value) < PATH_MAX;
+}
+
+static int include(struct reader *r, const char *section, const char *value)
+{
+	char path[PATH_MAX];
+	struct reader inner = { .c = r->c, .includer = r, .path = path, .section = section };
+	if (value[0] == '\0') {
+		snprintf(r->what, sizeof(r->what), "include has no value");
 		return -EINVAL;
 	}
-	int err = file_read(r->c, path, r->depth + 1, r->what, sizeof(r->what));
-	r->nested_error = err != 0;
+	if (!include_path(r, value, path)) {
+		snprintf(r->what, sizeof(r->what), "cannot include %.100s...: the path is too long", value);
+		return -EINVAL;
+	}
+	int err = reader_open(&inner);
+	const char *why = err != 0 ? strerror(-err) : include_check(&inner);
+	if (why != NULL) {
+		snprintf(r->what, sizeof(r->what), "cannot include %.400s: %s", path, why);
+		if (err == 0)
+			fclose(inner.f);
+		return -EINVAL;
+	}
+	err = reader_run(&inner, r->what, sizeof(r->what));
+	r->nested_error = err == -EINVAL;
 	return err;
 }
 
+/* A line with a section that is known. */
 static int line_apply(struct reader *r, const char *section, const char *key, const char *value)
 {
-	if (!section_known(section)) {
-		if (*section)
-			snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
-		else
-			snprintf(r->what, sizeof(r->what), "'%s' stands before any section ([server], [limits] or [exports])", key);
-		return -EINVAL;
-	}
-	if (strcmp(key, "include") == 0)
-		return include(r, value);
 	if (strcmp(section, "server") == 0 && strcmp(key, "bind") == 0)
 		return bind_add(r->c, value, r->what, sizeof(r->what));
 	if (strcmp(section, "server") == 0 && strcmp(key, "log_level") == 0)
@@ -272,19 +397,42 @@ static int line_apply(struct reader *r, const char *section, const char *key, co
 	return -EINVAL;
 }
 
+static int line_read(struct reader *r, const char *section, const char *key, const char *value)
+{
+	char where[PATH_MAX + 16];
+	if (section[0] != '\0' && !section_known(section)) {
+		snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
+		return -EINVAL;
+	}
+	if (strcmp(key, "include") == 0)
+		return include(r, section, value);
+	if (section[0] == '\0') {
+		snprintf(r->what, sizeof(r->what), "'%s' stands before any section ([server], [limits] or [exports])", key);
+		return -EINVAL;
+	}
+	snprintf(where, sizeof(where), "%s:%d: ", r->path, r->line);
+	r->c->reading = where;
+	int err = line_apply(r, section, key, value);
+	r->c->reading = NULL;
+	return err;
+}
+
 /* inih's: 1 is success. After the first error the rest of the file is not looked at. */
 static int on_line(void *user, const char *section, const char *key, const char *value)
 {
 	struct reader *r = user;
 	if (r->what[0] != '\0')
 		return 1;
-	if (line_apply(r, section, key, value) == 0)
+	if (line_read(r, section[0] != '\0' ? section : r->section, key, value) == 0)
 		return 1;
 	r->error_line = r->line;
 	return 0;
 }
 
-/* inih's reader, as fgets(): inih would take a line longer than its buffer for two. */
+/*
+ * inih's reader, as fgets(): inih would take a line longer than its buffer for two. And it would take an indented line for more of the value above, though
+ * it is a key of its own.
+ */
 static char *next_line(char *line, int size, void *stream)
 {
 	struct reader *r = stream;
@@ -292,8 +440,10 @@ static char *next_line(char *line, int size, void *stream)
 	if (fgets(line, size, r->f) == NULL)
 		return NULL;
 	r->line++;
-	if (strchr(line, '\n') != NULL || (c = getc(r->f)) == EOF)
-		return line;
+	if (strchr(line, '\n') != NULL || (c = getc(r->f)) == EOF) {
+		size_t indent = strspn(line, " \t");
+		return memmove(line, line + indent, strlen(line + indent) + 1);
+	}
 	while (c != '\n' && c != EOF)
 		c = getc(r->f);
 	if (r->what[0] == '\0') {
@@ -303,41 +453,36 @@ static char *next_line(char *line, int size, void *stream)
 	return line;
 }
 
-static int file_read(struct server_config *c, const char *path, unsigned depth, char *err, size_t errlen)
+/* Read what is open, to its end, and close it. 0, or -errno with a message that names the file. */
+static int reader_run(struct reader *r, char *err, size_t errlen)
 {
-	struct reader r = { .c = c, .path = path, .depth = depth };
-	if (depth > CONFIG_INCLUDE_DEPTH_MAX) {
-		snprintf(err, errlen, "%s: includes are nested deeper than %d", path, CONFIG_INCLUDE_DEPTH_MAX);
-		return -EINVAL;
-	}
-	r.f = fopen(path, "re");
-	if (r.f == NULL) {
-		int open_errno = errno;
-		snprintf(err, errlen, "%s: %s", path, strerror(open_errno));
-		return -open_errno;
-	}
 	errno = 0;
-	int line = ini_parse_stream(next_line, &r, on_line, &r);
-	int read_errno = ferror(r.f) ? errno : 0;
-	fclose(r.f);
-	if (read_errno) { /* a directory, say */
-		snprintf(err, errlen, "%s: %s", path, strerror(read_errno));
+	int line = ini_parse_stream(next_line, r, on_line, r);
+	int read_errno = ferror(r->f) ? errno : 0;
+	fclose(r->f);
+	if (read_errno) {
+		snprintf(err, errlen, "%s: %s", r->path, strerror(read_errno));
 		return -read_errno;
 	}
-	if (line == 0 && r.what[0] == '\0')
+	if (line == 0 && r->what[0] == '\0')
 		return 0;
-	if (r.nested_error)
-		snprintf(err, errlen, "%s", r.what);
-	else if (r.what[0] == '\0' || (line != 0 && line < r.error_line))
-		snprintf(err, errlen, "%s:%d: neither [section], key = value, nor a comment", path, line);
+	if (r->nested_error)
+		snprintf(err, errlen, "%s", r->what);
+	else if (r->what[0] == '\0' || (line != 0 && line < r->error_line))
+		snprintf(err, errlen, "%s:%d: neither [section], key = value, nor a comment", r->path, line);
 	else
-		snprintf(err, errlen, "%s:%d: %s", path, r.error_line, r.what);
+		snprintf(err, errlen, "%s:%d: %s", r->path, r->error_line, r->what);
 	return -EINVAL;
 }
 
 int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen)
 {
-	return file_read(c, path, 0, err, errlen);
+	struct reader r = { .c = c, .path = path, .section = "" };
+	int ret = reader_open(&r);
+	if (ret == 0)
+		return reader_run(&r, err, errlen);
+	snprintf(err, errlen, "the configuration %s: %s", path, strerror(-ret));
+	return ret;
 }
 
 /* --- the command line --- */

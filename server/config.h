@@ -1,9 +1,10 @@
 /*
  * server/config.h - what the server is told: command line, configuration file, and every limit with its default.
  *
- * The command line wins over the file. The file is INI: sections [server], [limits] and [exports]; `include = FILE` (in any section) reads another one in
- * its place, relative to the file that names it. An unknown section or key, and a value out of its bounds, is an error with file and line, never ignored.
- * Bytes take the suffixes K, M and G.
+ * The command line wins over the file. The file is INI: sections [server], [limits] and [exports]; `include = FILE` reads another one in its place, relative
+ * to the file that names it: it begins in the section of that line, or, before any section, without one. An unknown section or key, and a value out of its
+ * bounds, is an error with file and line, never ignored. What turns out to be wrong later, when it is used, can still be told with file and line: each value
+ * remembers where it stood. Bytes take the suffixes K, M and G.
  */
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
@@ -54,6 +55,14 @@ struct server_config {
 		char *text;               /* 'PATH(options)', or a file's or directory's path */
 	} exports[CONFIG_EXPORTS_MAX];
 	unsigned export_count;
+
+	/* Of members above, the line of a file that they have their value from; for config_where(). */
+	struct config_place {
+		const void *member;
+		char *where;
+	} *places;
+	unsigned place_count;
+	const char *reading;              /* "FILE:LINE: " while that line is applied */
 };
 
 /* All defaults. */
@@ -69,7 +78,13 @@ enum config_action { CONFIG_SERVE, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
  */
 enum config_action config_from_argv(struct server_config *c, int argc, char **argv, char *err, size_t errlen);
 
-/* Read a configuration file on top of what c holds. 0, or -EINVAL (or open's -errno) with "FILE:LINE: what" in err. */
+/* Read a configuration file on top of what c holds. 0, or -EINVAL with "FILE:LINE: what" in err, or -errno if the file itself cannot be read. */
 int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen);
+
+/*
+ * "FILE:LINE: ", to begin a message about this member of c (&c->port, &c->bind[1], &c->exports[3]) with; "" if it has its value from the command line, or its
+ * default. Good until config_fini().
+ */
+const char *config_where(const struct server_config *c, const void *member);
 
 #endif

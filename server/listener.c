@@ -43,6 +43,7 @@ struct listener {
 
 /* Reactor 0 only, once it runs. */
 static struct listener listeners[CONFIG_BINDS_MAX];
+static char addresses[CONFIG_BINDS_MAX * sizeof(listeners[0].name)]; /* all names */
 static unsigned listener_count;
 static int reserve_fd = -1;
 static bool stopping;
@@ -115,17 +116,15 @@ static int socket_listen_patiently(const union address *a, socklen_t len)
 	return fd;
 }
 
-static int listener_open(const char *address, unsigned port, char *err, size_t errlen)
+/* address: one of those that the configuration has taken for one; where: the line that asks for it. */
+static int listener_open(const char *address, unsigned port, const char *where, char *err, size_t errlen)
 {
 	union address a;
 	socklen_t len = address_parse(address, port, &a);
-	if (len == 0) {
-		snprintf(err, errlen, "'%s' is no IPv4 or IPv6 address to bind", address);
-		return -EINVAL;
-	}
+	ASSERT(len > 0);
 	int fd = socket_listen_patiently(&a, len);
 	if (fd < 0) {
-		snprintf(err, errlen, "cannot listen on %s port %u: %s", address, port, strerror(-fd));
+		snprintf(err, errlen, "%scannot listen on %s port %u: %s", where, address, port, strerror(-fd));
 		return fd;
 	}
 	struct listener *l = &listeners[listener_count++];
@@ -136,17 +135,25 @@ static int listener_open(const char *address, unsigned port, char *err, size_t e
 }
 
 /* Any address: IPv6 may be missing on this machine. */
-static int listeners_open_any(unsigned port, char *err, size_t errlen)
+static int listeners_open_any(unsigned port, const char *where, char *err, size_t errlen)
 {
-	int ret = listener_open("0.0.0.0", port, err, errlen);
+	int ret = listener_open("0.0.0.0", port, where, err, errlen);
 	if (ret != 0)
 		return ret;
-	ret = listener_open("::", listeners[0].port, err, errlen);
+	ret = listener_open("::", listeners[0].port, where, err, errlen);
 	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
 		log_write(LOG_LEVEL_INFO, "no IPv6 here: %s", err);
 		return 0;
 	}
 	return ret;
+}
+
+static void addresses_join(void)
+{
+	size_t len = 0;
+	addresses[0] = '\0';
+	for (unsigned i = 0; i < listener_count; i++)
+		len += (size_t)snprintf(addresses + len, sizeof(addresses) - len, "%s%s", i > 0 ? " " : "", listeners[i].name);
 }
 
 int listeners_open(const struct server_config *config, char *err, size_t errlen)
@@ -156,15 +163,16 @@ int listeners_open(const struct server_config *config, char *err, size_t errlen)
 	listener_count = 0;
 	stopping = false;
 	if (config->binds == 0)
-		ret = listeners_open_any(port, err, errlen);
+		ret = listeners_open_any(port, config_where(config, &config->port), err, errlen);
 	for (unsigned i = 0; i < config->binds && ret == 0; i++) {
-		ret = listener_open(config->bind[i], port, err, errlen);
+		ret = listener_open(config->bind[i], port, config_where(config, &config->bind[i]), err, errlen);
 		port = ret == 0 ? listeners[0].port : port; /* one port for all, also when any was asked for */
 	}
 	if (ret != 0)
 		listeners_close();
 	else
 		reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	addresses_join();
 	return ret;
 }
 
@@ -179,7 +187,7 @@ void listeners_close(void)
 }
 
 unsigned listeners_port(void) { return listeners[0].port; }
-const char *listeners_address(void) { return listeners[0].name; }
+const char *listeners_addresses(void) { return addresses; }
 
 /* --- accepting --- */
 

@@ -2,7 +2,8 @@
  * server/main.c - nfsdirectd: starts the layers bottom up, serves, and ends them in reverse.
  *
  * Signals are blocked in every thread and taken by one of their own with sigwait(): it may block, so a reload resolves and opens exports right there, and a
- * dump writes where it likes. It is told to end by SIGTERM like everybody.
+ * dump writes where it likes. It is told to end by SIGTERM like everybody. A reload reads the command line and the configuration as the start did, into a
+ * configuration of its own, of which it takes the exports only.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,58 +31,68 @@
 #include "vfs/file.h"
 
 static struct server_config config;
+static struct { int count; char **values; } arguments; /* main()'s */
 static const struct rpc_program *const programs[] = { &nfs_program, &mount_program, NULL };
 
 /* --- exports --- */
 
-static int exports_add_file(struct export_table *t, const char *path, bool may_lack, char *err, size_t errlen)
+static int exports_add_file(struct export_table *t, const char *path, const char *where, char *err, size_t errlen)
 {
-	int ret = export_table_add_file(t, path, err, errlen);
-	return ret == -ENOENT && may_lack ? 0 : ret;
+	char what[900];
+	int ret = export_table_add_file(t, path, what, sizeof(what));
+	/* A bad line in the file names itself. */
+	if (ret != 0)
+		snprintf(err, errlen, "%s%s%s", ret == -EINVAL ? "" : where, ret == -EINVAL ? "" : "cannot read exports: ", ret == -ENOMEM ? "no memory" : what);
+	return ret;
 }
 
-static int exports_add(struct export_table *t, char *err, size_t errlen)
+static int exports_add_default(struct export_table *t, const char *path, char *err, size_t errlen)
+{
+	int ret = exports_add_file(t, path, "", err, errlen);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int exports_add(struct export_table *t, const struct server_config *c, char *err, size_t errlen)
 {
 	int ret = 0;
-	for (unsigned i = 0; i < config.export_count && ret == 0; i++) {
-		const struct config_export *e = &config.exports[i];
-		ret = e->kind == CONFIG_EXPORT_SPEC ? export_table_add_cli(t, e->text, err, errlen) : exports_add_file(t, e->text, false, err, errlen);
+	for (unsigned i = 0; i < c->export_count && ret == 0; i++) {
+		const struct config_export *e = &c->exports[i];
+		const char *where = config_where(c, e);
+		ret = e->kind == CONFIG_EXPORT_SPEC ? export_table_add_cli(t, e->text, where, err, errlen) : exports_add_file(t, e->text, where, err, errlen);
 	}
-	if (config.export_count == 0)
-		ret = exports_add_file(t, "/etc/exports", true, err, errlen);
-	if (config.export_count == 0 && ret == 0)
-		ret = exports_add_file(t, "/etc/exports.d", true, err, errlen);
+	if (c->export_count == 0)
+		ret = exports_add_default(t, "/etc/exports", err, errlen);
+	if (c->export_count == 0 && ret == 0)
+		ret = exports_add_default(t, "/etc/exports.d", err, errlen);
 	return ret;
 }
 
 static void some_present(void *arg, const struct export *e, const char *client) { *(bool *)arg |= e->present; }
 
-/* Read the exports and make them current. On an error the old ones stay. */
-static int exports_load(char *err, size_t errlen)
+static void warn_if_nothing(const struct server_config *c)
 {
-	struct export_table *t = export_table_new();
-	if (t == NULL) {
-		snprintf(err, errlen, "no memory for the exports");
-		return -ENOMEM;
-	}
-	snprintf(err, errlen, "the exports cannot be read");
-	int ret = exports_add(t, err, errlen);
-	if (ret != 0) {
-		export_table_free(t);
-		return ret;
-	}
-	ret = export_table_install(t);
-	if (ret != 0) {
-		snprintf(err, errlen, "the exports cannot be served: %s", strerror(-ret));
-		export_table_free(t);
-		return ret;
-	}
 	bool some = false;
 	export_table_each(some_present, &some);
 	if (!some)
-		log_write(LOG_LEVEL_WARNING, "there is nothing to serve: no export names a directory that is there (%s)",
-			  config.export_count != 0 ? "see --export and --exports" : "/etc/exports and /etc/exports.d were read; or give --export");
-	return 0;
+		log_write(LOG_LEVEL_WARNING, "there is nothing to serve: %s", c->export_count != 0 ? "no export names a directory that is there" :
+			  "no export in /etc/exports and /etc/exports.d names a directory that is there, and --export and the configuration give none");
+}
+
+/* Read the exports that c names and make them current. On an error the old ones stay. */
+static int exports_load(const struct server_config *c, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "no memory for the exports");
+	struct export_table *t = export_table_new();
+	if (t == NULL)
+		return -ENOMEM;
+	int ret = exports_add(t, c, err, errlen);
+	if (ret == 0)
+		ret = export_table_install(t, err, errlen);
+	if (ret != 0)
+		export_table_free(t);
+	else
+		warn_if_nothing(c);
+	return ret;
 }
 
 /* --- signals --- */
@@ -100,7 +111,7 @@ static int counters_write(void)
 	if (f != NULL && fclose(f) == 0 && rename(tmp, config.counters_file) == 0)
 		return 0;
 	int err = -errno;
-	log_write(LOG_LEVEL_ERROR, "the counters' file %s: %s", config.counters_file, strerror(-err));
+	log_write(LOG_LEVEL_ERROR, "%sthe counters' file %s: %s", config_where(&config, &config.counters_file), config.counters_file, strerror(-err));
 	return err;
 }
 
@@ -112,13 +123,23 @@ static void dump(void)
 	counters_write();
 }
 
+static int reload_exports(struct server_config *c, char *err, size_t errlen)
+{
+	if (config_from_argv(c, arguments.count, arguments.values, err, errlen) != CONFIG_SERVE)
+		return -EINVAL;
+	return exports_load(c, err, errlen);
+}
+
 static void reload(void)
 {
+	static struct server_config again; /* too large for a stack */
 	char err[1024];
-	if (exports_load(err, sizeof(err)) == 0)
+	config_init(&again);
+	if (reload_exports(&again, err, sizeof(err)) == 0)
 		log_write(LOG_LEVEL_NOTICE, "exports read again");
 	else
 		log_write(LOG_LEVEL_ERROR, "%s; the exports stay as they were", err);
+	config_fini(&again);
 }
 
 static void signals_set(sigset_t *set)
@@ -174,7 +195,7 @@ static void ready_say(void)
 	struct ready_line arg = { open_memstream(&line, &len), NULL };
 	if (arg.f == NULL)
 		return;
-	fprintf(arg.f, "nfsdirectd: ready on %s, serving", server_address());
+	fprintf(arg.f, "nfsdirectd: ready on %s, serving", server_addresses());
 	export_table_each(ready_path, &arg);
 	if (arg.last == NULL)
 		fputs(" nothing", arg.f);
@@ -199,15 +220,16 @@ static void ready(void)
 
 static void drained(void) { vfs_file_cache_drain(); }
 
-static int fail(const char *what, int err)
+/* member: of the configuration, which asks for what failed; NULL: none does. */
+static int fail(const void *member, const char *what, int err)
 {
-	log_write(LOG_LEVEL_ERROR, "%s: %s", what, strerror(-err));
+	log_write(LOG_LEVEL_ERROR, "%s%s: %s", config_where(&config, member), what, strerror(-err));
 	return err;
 }
 
 static int fail_state_dir(int err)
 {
-	log_write(LOG_LEVEL_ERROR, "the state directory %s, which keeps the key of file handles: %s", config.state_dir,
+	log_write(LOG_LEVEL_ERROR, "%sthe state directory %s, which keeps the key of file handles: %s", config_where(&config, &config.state_dir), config.state_dir,
 		  err == -EWOULDBLOCK ? "another nfsdirectd uses it" : strerror(-err));
 	return err;
 }
@@ -234,7 +256,8 @@ static struct cache_config cache_config(void)
 		bytes = memory / 8 * 3;
 	if (bytes > memory / 2) {
 		bytes = memory / 2;
-		log_write(LOG_LEVEL_NOTICE, "the cache has %llu MiB, half of memory: the rest is for what is received and sent", (unsigned long long)(bytes >> 20));
+		log_write(LOG_LEVEL_NOTICE, "%sthe cache has %llu MiB, half of memory: the rest is for what is received and sent",
+			  config_where(&config, &config.limits.cache_bytes_max), (unsigned long long)(bytes >> 20));
 	}
 	return (struct cache_config){ .dirty_bytes_max = bytes / 3 * 2, .kept_bytes_max = bytes / 3 };
 }
@@ -250,15 +273,15 @@ static int layers_init(void)
 	if ((err = state_dir_init()) != 0)
 		return err;
 	if ((err = runtime_init(&rc)) != 0)
-		return fail("runtime", err);
+		return fail(err == -ENOMEM ? &config.fibers : NULL, "runtime", err);
 	if ((err = buf_init(config.limits.memory_bytes_max)) != 0)
-		return fail("memory", err);
+		return fail(&config.limits.memory_bytes_max, "memory", err);
 	if ((err = vfs_fh_init(config.state_dir)) != 0)
 		return fail_state_dir(err);
 	if ((err = cache_init(&cc)) != 0)
-		return fail("cache", err);
+		return fail(&config.limits.cache_bytes_max, "cache", err);
 	if ((err = vfs_file_cache_init((unsigned)config.limits.open_files_max, file_descriptors_max)) != 0)
-		return fail("file cache", err);
+		return fail(&config.limits.open_files_max, "file cache", err);
 	drc_init(config.limits.drc_entries_max, config.limits.drc_bytes_max);
 	mount3_init(config.limits.mounts_max);
 	return counters_write(); /* at once, if that is not possible */
@@ -275,29 +298,43 @@ static void layers_fini(void)
 	buf_fini();
 }
 
-/*
- * Take what descriptors the hard limit allows, and share them: connections must not leave open files without, nor the other way round. Some are for
- * rings, exports and the rest.
- */
+/* Fewer than a line of the configuration asks for or, if none does, than a busy server can do with: then the limit of descriptors matters. */
+static bool limit_matters(const uint64_t *limit, uint64_t before, uint64_t enough)
+{
+	bool asked = config_where(&config, limit)[0] != '\0';
+	return *limit < (asked ? before : min_u64(before, enough));
+}
+
+/* Share what there are: connections must not leave open files without, nor the other way round. */
+static void descriptors_share(uint64_t have, uint64_t hard_limit)
+{
+	enum { CONNECTIONS_ENOUGH = 256, OPEN_FILES_ENOUGH = 1024 };
+	struct server_limits *l = &config.limits;
+	const struct server_limits before = *l;
+	l->connections_max = min_u64(l->connections_max, have / 2);
+	file_descriptors_max = (unsigned)min_u64(file_descriptors_max, have - l->connections_max);
+	l->open_files_max = min_u64(l->open_files_max, file_descriptors_max);
+	bool connections = limit_matters(&l->connections_max, before.connections_max, CONNECTIONS_ENOUGH);
+	bool files = limit_matters(&l->open_files_max, before.open_files_max, OPEN_FILES_ENOUGH);
+	log_write(connections || files ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG,
+		  "%sonly %llu file descriptors (LimitNOFILE=, ulimit -Hn): at most %llu connections and %llu open files, %u while all of these are read or written",
+		  connections ? config_where(&config, &l->connections_max) : config_where(&config, &l->open_files_max), (unsigned long long)hard_limit,
+		  (unsigned long long)l->connections_max, (unsigned long long)l->open_files_max, file_descriptors_max / VFS_FILE_DESCRIPTORS_MAX);
+}
+
+/* Take what descriptors the hard limit allows. Some are for rings, exports and the rest. */
 static void descriptors_init(void)
 {
 	enum { OTHERS = 48 };
-	struct server_limits *l = &config.limits;
 	struct rlimit nofile;
 	if (getrlimit(RLIMIT_NOFILE, &nofile) != 0)
 		nofile.rlim_max = 1024;
 	nofile.rlim_cur = nofile.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &nofile);
 	uint64_t have = max_u64(nofile.rlim_cur, OTHERS + 32) - OTHERS;
-	file_descriptors_max = VFS_FILE_DESCRIPTORS_MAX * (unsigned)l->open_files_max;
-	if (l->connections_max + file_descriptors_max <= have)
-		return;
-	l->connections_max = min_u64(l->connections_max, have / 2);
-	file_descriptors_max = (unsigned)min_u64(file_descriptors_max, have - l->connections_max);
-	l->open_files_max = min_u64(l->open_files_max, file_descriptors_max);
-	log_write(LOG_LEVEL_NOTICE, "%llu file descriptors: at most %llu connections and %llu open files, %u while all of these are read or written",
-		  (unsigned long long)nofile.rlim_cur, (unsigned long long)l->connections_max, (unsigned long long)l->open_files_max,
-		  file_descriptors_max / VFS_FILE_DESCRIPTORS_MAX);
+	file_descriptors_max = VFS_FILE_DESCRIPTORS_MAX * (unsigned)config.limits.open_files_max;
+	if (config.limits.connections_max + file_descriptors_max > have)
+		descriptors_share(have, nofile.rlim_cur);
 }
 
 static void process_init(void)
@@ -323,7 +360,7 @@ static int serve(void)
 {
 	pthread_t signals;
 	char err[1024];
-	if (exports_load(err, sizeof(err)) != 0 || server_init(&config, programs, err, sizeof(err)) != 0) {
+	if (exports_load(&config, err, sizeof(err)) != 0 || server_init(&config, programs, err, sizeof(err)) != 0) {
 		log_write(LOG_LEVEL_ERROR, "%s", err);
 		return 1;
 	}
@@ -342,6 +379,8 @@ static int serve(void)
 int main(int argc, char **argv)
 {
 	char err[1024];
+	arguments.count = argc;
+	arguments.values = argv;
 	config_init(&config);
 	enum config_action action = config_from_argv(&config, argc, argv, err, sizeof(err));
 	if (action == CONFIG_EXIT_USAGE)

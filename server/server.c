@@ -258,7 +258,7 @@ void server_fini(void)
 }
 
 unsigned server_port(void) { return listeners_port(); }
-const char *server_address(void) { return listeners_address(); }
+const char *server_addresses(void) { return listeners_addresses(); }
 
 /* On each reactor's loop, at the stop: its main fiber may be parked or not have got so far. */
 static void reactor_stop(struct reactor_post *post)

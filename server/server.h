@@ -97,8 +97,8 @@ int server_run(fiber_fn void (*ready)(void), fiber_fn void (*drained)(void));
 /* From any thread, once server_run() has begun or before; not from a signal handler. */
 void server_stop(void);
 void server_fini(void);
-/* The bound port, and "ADDR:PORT" of the first listener. */
+/* The bound port, and "ADDR:PORT" of each listener, with blanks between. */
 unsigned server_port(void);
-const char *server_address(void);
+const char *server_addresses(void);
 
 #endif

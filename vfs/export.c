@@ -43,6 +43,8 @@
 #include "vfs/fh.h"
 #include "vfs/siphash.h"
 
+enum { ABSENCE_BYTES = 900 }; /* of a sentence about an absent export: as much as a line of the log takes */
+
 static const uint64_t absent_retry_ns = 1000000000, host_retry_ns = 30000000000;
 static const uint8_t identity_key[SIPHASH_KEY_BYTES];
 
@@ -228,14 +230,15 @@ static bool all_zero(const void *data, size_t len)
  * What stays the same when the file system is mounted elsewhere or its device gets another number: the UUID; else what statfs says, which most file systems
  * make of their UUID. XFS alone makes it of the device number.
  */
-static uint64_t fs_identity(int fd, const struct statfs *fs, const char *path)
+static uint64_t fs_identity(int fd, const struct statfs *fs, const struct export_entry *entry)
 {
 	struct fs_uuid u = { 0 };
 
 	if (!ioctl(fd, IOC_GETFSUUID, &u) && u.len <= sizeof(u.uuid) && !all_zero(u.uuid, u.len))
 		return siphash24(identity_key, u.uuid, u.len);
 	if (fs->f_type == XFS_SUPER_MAGIC || all_zero(&fs->f_fsid, sizeof(fs->f_fsid)))
-		log_write(LOG_LEVEL_WARNING, "export %s: the file system tells no UUID; without fsid= handles may not survive a restart", path);
+		log_write(LOG_LEVEL_WARNING, "%sexport %s: the file system tells no UUID; without fsid= handles may not survive a restart", entry->where,
+			  entry->path);
 	return siphash24(identity_key, &fs->f_fsid, sizeof(fs->f_fsid));
 }
 
@@ -261,7 +264,7 @@ static int export_identify(struct export *e, const struct export_entry *entry, c
 	if (err)
 		return err;
 	if (!entry_fsid(entry, &e->fsid))
-		e->fsid = fs_identity(e->mount_fd, fs, e->path);
+		e->fsid = fs_identity(e->mount_fd, fs, entry);
 	seed.fsid = htole64(e->fsid);
 	memcpy(seed.root, unnamed.data, unnamed.len - 8); /* without the signature, which depends on the key */
 	e->id = siphash24(identity_key, &seed, sizeof(seed));
@@ -279,14 +282,14 @@ static int export_probe_handle(const struct export *e)
 	return 0;
 }
 
-static int open_mount_fd(struct export *e)
+static int open_mount_fd(struct export *e, const struct export_entry *entry)
 {
 	const int tree = open_tree(e->root_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 	int fd;
 
 	if (tree < 0)
-		log_write(LOG_LEVEL_NOTICE, "export %s: no private copy of the mount (%s): directories that others are mounted on answer ACCES", e->path,
-			  strerror(errno));
+		log_write(LOG_LEVEL_NOTICE, "%sexport %s: no private copy of the mount (%s): directories that others are mounted on answer ACCES", entry->where,
+			  e->path, strerror(errno));
 	e->private_mount = tree >= 0;
 	fd = openat(tree < 0 ? e->root_fd : tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -316,7 +319,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	e->root_fd = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (e->root_fd < 0)
 		return -errno;
-	e->mount_fd = open_mount_fd(e);
+	e->mount_fd = open_mount_fd(e, entry);
 	if (e->mount_fd < 0)
 		return e->mount_fd;
 	if (fstatfs(e->mount_fd, &fs) || statx(e->mount_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx))
@@ -331,35 +334,52 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	return export_identify(e, entry, &fs);
 }
 
-/* Always a struct export, which is absent if there is a reason; *err: -EOPNOTSUPP or -EPERM if its file system cannot be exported at all. */
-static struct export *export_make(const struct export_entry *entry, int *err)
+/* Always a struct export, absent if *why is not 0; -EOPNOTSUPP and -EPERM: its file system cannot be exported at all. */
+static struct export *export_make(const struct export_entry *entry, int *why)
 {
-	struct export *e = export_new(entry->path);
-	int why = export_open(e, entry);
+	struct export *e = export_new(entry->path), *absent;
 
-	if (!why) {
-		why = export_probe_handle(e);
-		if (why && why != -EPERM)
-			why = -EOPNOTSUPP;
+	*why = export_open(e, entry);
+	if (!*why) {
+		*why = export_probe_handle(e);
+		if (*why && *why != -EPERM)
+			*why = -EOPNOTSUPP;
 	}
-	if (!why) {
+	if (!*why) {
 		e->present = true;
 		return e;
 	}
-	if (why == -EOPNOTSUPP) {
-		log_write(LOG_LEVEL_ERROR, "export %s is left out until the exports are read again: its file system (type 0x%x) has no file handles that can be opened again",
-			  e->path, e->fs_magic);
-		*err = why;
-	} else if (why == -EPERM) {
-		log_write(LOG_LEVEL_ERROR, "export %s: file handles cannot be opened: the server lacks CAP_DAC_READ_SEARCH", e->path);
-		*err = why;
-	} else {
-		log_write(LOG_LEVEL_WARNING, "export %s is absent: %s", e->path, why == -ENODEV ? "nothing is mounted there" : strerror(-why));
-	}
+	absent = export_new(entry->path);
+	absent->useless = *why == -EOPNOTSUPP;
+	absent->fs_magic = e->fs_magic;
 	export_put(e);
-	e = export_new(entry->path);
-	e->useless = why == -EOPNOTSUPP;
-	return e;
+	return absent;
+}
+
+/* Why entry's export e, just made, is absent: a sentence that begins with its line. */
+static void absence_text(const struct export_entry *entry, const struct export *e, int why, char *buf, size_t len)
+{
+	int n = snprintf(buf, len, "%sexport %s", entry->where, e->path);
+
+	if (n < 0 || (size_t)n >= len)
+		return;
+	buf += n;
+	len -= n;
+	if (why == -EOPNOTSUPP)
+		snprintf(buf, len, " cannot be served: its file system (type 0x%x) has no file handles that can be opened again", e->fs_magic);
+	else if (why == -EPERM)
+		snprintf(buf, len, " cannot be served: the server lacks CAP_DAC_READ_SEARCH to open file handles");
+	else
+		snprintf(buf, len, " is absent: %s", why == -ENODEV ? "nothing is mounted there" : strerror(-why));
+}
+
+/* Where others are served, or were. */
+static void absence_log(const struct export_entry *entry, const struct export *e, int why)
+{
+	char text[ABSENCE_BYTES];
+
+	absence_text(entry, e, why, text, sizeof(text));
+	log_write(e->useless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s%s", text, e->useless ? "; it is left out until the exports are read again" : "");
 }
 
 static bool same_directory(const struct export *a, const struct export *b)
@@ -370,23 +390,24 @@ static bool same_directory(const struct export *a, const struct export *b)
 }
 
 /* Another present export with e's id that is not the same directory: a copy of the file system (snapshot, image) mounted beside it. */
-static const struct export *export_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e)
+static const struct export_entry *export_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e)
 {
 	const struct export_entry *other;
 
 	STAILQ_FOREACH(other, &t->entries, link)
 		if (other != entry && other->export && other->export->present && other->export->id == e->id && !same_directory(e, other->export))
-			return other->export;
+			return other;
 	return NULL;
 }
 
-static int export_check_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e)
+static int export_check_twin(const struct export_table *t, const struct export_entry *entry, const struct export *e, char *errbuf, size_t errlen)
 {
-	const struct export *twin = e->present ? export_twin(t, entry, e) : NULL;
+	const struct export_entry *twin = e->present ? export_twin(t, entry, e) : NULL;
 
 	if (!twin)
 		return 0;
-	log_write(LOG_LEVEL_ERROR, "exports %s and %s: copies of one file system cannot be told apart; give one of them fsid=", twin->path, e->path);
+	snprintf(errbuf, errlen, "%sexport %s: a copy of the file system of %s (%sexport %s), which cannot be told apart; give one of them fsid=", entry->where, entry->path,
+		 twin->path, twin->where, twin->path);
 	return -EADDRINUSE;
 }
 
@@ -454,7 +475,7 @@ static void table_resolve_hosts(struct export_table *t)
 				continue;
 			export_host_resolve(c->spec, &c->addrs, &c->addr_count);
 			if (!c->addr_count)
-				log_write(LOG_LEVEL_WARNING, "export %s: host %s has no address now; nobody gets in by that name", entry->path, c->spec);
+				log_write(LOG_LEVEL_WARNING, "%sexport %s: host %s has no address now; nobody gets in by that name", entry->where, entry->path, c->spec);
 		}
 }
 
@@ -532,27 +553,54 @@ static struct export *export_keep(const struct export_entry *entry)
 	return NULL;
 }
 
+/* An entry's first export. 0 with *why of export_make(), or an error that refuses the table. */
+static int entry_open(const struct export_table *t, struct export_entry *entry, int *why, char *errbuf, size_t errlen)
+{
+	struct export *e = export_keep(entry);
+
+	*why = 0;
+	if (!e)
+		e = export_make(entry, why);
+	entry_set_export(entry, e);
+	if (*why == -EPERM)
+		absence_text(entry, e, *why, errbuf, errlen);
+	return *why == -EPERM ? *why : export_check_twin(t, entry, e, errbuf, errlen);
+}
+
+/* The first export of a table that has no other than such without file handles; NULL: there are others, or none. */
+static const struct export_entry *table_useless(const struct export_table *t)
+{
+	const struct export_entry *entry;
+
+	STAILQ_FOREACH(entry, &t->entries, link)
+		if (!entry->export->useless)
+			return NULL;
+	return STAILQ_FIRST(&t->entries);
+}
+
 /* What file system has no handles is left out, with an error in the log; a table of nothing else is refused. */
-static int table_open(struct export_table *t)
+static int table_open(struct export_table *t, char *errbuf, size_t errlen)
 {
 	struct export_entry *entry;
-	unsigned useless = 0, others = 0;
+	const struct export_entry *useless;
+	int err, why;
 
 	STAILQ_FOREACH(entry, &t->entries, link) {
-		struct export *e = export_keep(entry);
-		int err = 0;
-
-		if (!e)
-			e = export_make(entry, &err);
-		entry_set_export(entry, e);
-		useless += err == -EOPNOTSUPP;
-		others += err != -EOPNOTSUPP;
-		if (!err)
-			err = export_check_twin(t, entry, e);
-		if (err && err != -EOPNOTSUPP)
+		err = entry_open(t, entry, &why, errbuf, errlen);
+		if (err)
 			return err;
+		if (why && why != -EOPNOTSUPP)
+			absence_log(entry, entry->export, why);
 	}
-	return useless && !others ? -EOPNOTSUPP : 0;
+	useless = table_useless(t);
+	if (useless) {
+		absence_text(useless, useless->export, -EOPNOTSUPP, errbuf, errlen);
+		return -EOPNOTSUPP;
+	}
+	STAILQ_FOREACH(entry, &t->entries, link)
+		if (entry->export->useless)
+			absence_log(entry, entry->export, -EOPNOTSUPP);
+	return 0;
 }
 
 static struct export_table *table_swap(struct export_table *t)
@@ -567,14 +615,14 @@ static struct export_table *table_swap(struct export_table *t)
 	return old;
 }
 
-pool_fn int export_table_install(struct export_table *t)
+pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t errlen)
 {
 	struct export_table *old = NULL;
 	int err;
 
 	table_resolve_hosts(t);
 	pthread_mutex_lock(&install_mutex);
-	err = table_open(t);
+	err = table_open(t, errbuf, errlen);
 	if (!err)
 		old = table_swap(t);
 	pthread_mutex_unlock(&install_mutex);
@@ -605,16 +653,21 @@ noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, 
 static void entry_refresh(struct export_table *t, struct export_entry *entry)
 {
 	struct export *e;
-	int err = 0;
+	char text[ABSENCE_BYTES];
+	int why;
 
 	if (!export_outdated(entry->export, entry))
 		return;
-	e = export_make(entry, &err);
-	if (export_check_twin(t, entry, e)) {
+	e = export_make(entry, &why);
+	if (export_check_twin(t, entry, e, text, sizeof(text))) {
 		export_put(e);
 		e = export_new(entry->path);
+		log_write(LOG_LEVEL_ERROR, "%s", text);
+	} else if (why) {
+		absence_log(entry, e, why);
+	} else {
+		log_write(LOG_LEVEL_INFO, "export %s: its directory is there now", e->path);
 	}
-	log_write(LOG_LEVEL_INFO, "export %s: %s", e->path, e->present ? "its directory is there now" : "its directory is gone");
 	entry_change_export(entry, e);
 }
 

@@ -89,14 +89,18 @@ struct export_table *export_table_new(void);
 int export_table_add_line(struct export_table *t, const char *line, const char *file, int lineno, char *errbuf, size_t errlen);
 /* exports(5) syntax: comments, continuation lines, quoted paths, \ooo escapes; a directory: every *.exports in it, sorted. Missing file: -ENOENT. */
 int export_table_add_file(struct export_table *t, const char *path, char *errbuf, size_t errlen);
-/* The command line's 'PATH(options)' or 'PATH': every client; begins with rw,insecure,sync,root_squash instead of exports(5)'s ro,secure. */
-int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf, size_t errlen);
+/*
+ * 'PATH(options)' or 'PATH' of the command line (where: "") or of a line of a configuration ("FILE:LINE: "): every client; begins with rw,insecure,sync,root_squash
+ * instead of exports(5)'s ro,secure.
+ */
+int export_table_add_cli(struct export_table *t, const char *spec, const char *where, char *errbuf, size_t errlen);
 void export_table_free(struct export_table *t);
 /*
  * Make t the current table and take it over; of the old one views and open files keep what they hold. Fills ids, descriptors and root handles of what is present.
- * -EOPNOTSUPP: no file system has usable handles (where some have, the others are absent; logged); -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity (both logged). Then nothing changed and t is the caller's.
+ * -EOPNOTSUPP: no file system has usable handles (where some have, the others are absent; logged); -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity. Then errbuf
+ * says "FILE:LINE: what" of the line that is to blame, nothing changed and t is the caller's.
  */
-pool_fn int export_table_install(struct export_table *t);
+pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t errlen);
 /* Forget the current table: at the end, when every view was put. */
 void export_table_fini(void);
 /* Each export of the current table and each of its client entries in turn: for MOUNT EXPORT and the ready line. */

@@ -29,8 +29,8 @@ struct option_state {
 };
 
 struct parse {
-	const char *file;
-	int lineno;
+	const char *where; /* "FILE:LINE: ", "" on the command line */
+	const char *what;  /* "export 'SPEC': " where that is not the line itself, or "" */
 	char *errbuf;
 	size_t errlen;
 };
@@ -42,23 +42,12 @@ struct option_word {
 	const char *text;  /* notice and refuse: why */
 };
 
-/* "FILE:LINE", or what stands on the command line, which is one line without a number. */
-static const char *place(const struct parse *p, char *text, size_t len)
-{
-	if (p->lineno)
-		snprintf(text, len, "%s:%d", p->file, p->lineno);
-	else
-		snprintf(text, len, "%s", p->file);
-	return text;
-}
-
 /* Always -EINVAL. */
 static int parse_error(struct parse *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static int parse_error(struct parse *p, const char *fmt, ...)
 {
-	char where[PATH_MAX + 16];
-	int n = snprintf(p->errbuf, p->errlen, "%s: ", place(p, where, sizeof(where)));
+	int n = snprintf(p->errbuf, p->errlen, "%s%s", p->where, p->what);
 	va_list ap;
 
 	if (n >= 0 && (size_t)n < p->errlen) {
@@ -180,7 +169,7 @@ static bool flavour_known(const char *flavour)
 /* sec=a:b:c. The flavours besides sys are not offered, which a notice says; a line without sys is refused at its end. */
 static int apply_sec(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
-	char list[64], *rest = list, *flavour, where[PATH_MAX + 16];
+	char list[64], *rest = list, *flavour;
 
 	if (need_value(p, word, value))
 		return -EINVAL;
@@ -194,7 +183,7 @@ static int apply_sec(struct parse *p, struct option_state *s, const struct optio
 		if (!strcmp(flavour, "sys") || !strcmp(flavour, "unix"))
 			s->sec_other = false;
 		else
-			log_write(LOG_LEVEL_NOTICE, "%s: sec=%s is not offered yet, only sec=sys", place(p, where, sizeof(where)), flavour);
+			log_write(LOG_LEVEL_NOTICE, "%s%ssec=%s is not offered yet, only sec=sys", p->where, p->what, flavour);
 	}
 	if (!s->sec_other)
 		s->options.sec_sys = true;
@@ -241,9 +230,7 @@ static int apply_nothing(struct parse *p, struct option_state *s, const struct o
 
 static int apply_notice(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
-	char where[PATH_MAX + 16];
-
-	log_write(LOG_LEVEL_NOTICE, "%s: option '%s' has no effect: %s", place(p, where, sizeof(where)), word->name, word->text);
+	log_write(LOG_LEVEL_NOTICE, "%s%soption '%s' has no effect: %s", p->where, p->what, word->name, word->text);
 	return 0;
 }
 
@@ -408,6 +395,7 @@ static void entry_free(struct export_entry *e)
 	if (e->export)
 		export_put(e->export);
 	free(e->mountpoint);
+	free(e->where);
 	free(e->path);
 	free(e);
 }
@@ -419,7 +407,8 @@ static struct export_entry *entry_new(struct parse *p, const char *path)
 	if (!e)
 		return NULL;
 	STAILQ_INIT(&e->clients);
-	e->path = export_path_normal(path);
+	e->where = strdup(p->where);
+	e->path = e->where ? export_path_normal(path) : NULL;
 	if (e->path)
 		return e;
 	entry_free(e);
@@ -506,7 +495,7 @@ static int entry_add_token(struct parse *p, struct export_entry *e, const struct
 	*paren = 0;
 	*end = 0;
 	if (!*token)
-		log_write(LOG_LEVEL_WARNING, "%s:%d: '(%s)' stands without a client and is for everybody", p->file, p->lineno, paren + 1);
+		log_write(LOG_LEVEL_WARNING, "%s'(%s)' stands without a client and is for everybody", p->where, paren + 1);
 	err = options_parse(p, &s, paren + 1);
 	return err ? err : entry_add_client(p, e, token, &s);
 }
@@ -568,7 +557,7 @@ static int entry_add_tokens(struct parse *p, struct export_entry *e, const char 
 			err = entry_take_common(p, e, &defaults);
 	}
 	if (!err && STAILQ_EMPTY(&e->clients)) {
-		log_write(LOG_LEVEL_WARNING, "%s:%d: %s names no client and is for everybody", p->file, p->lineno, e->path);
+		log_write(LOG_LEVEL_WARNING, "%s%s names no client and is for everybody", p->where, e->path);
 		err = entry_add_client(p, e, "", &defaults);
 	}
 	return err;
@@ -638,12 +627,13 @@ static int line_parse(struct parse *p, struct export_table *t, const char *line,
 
 int export_table_add_line(struct export_table *t, const char *line, const char *file, int lineno, char *errbuf, size_t errlen)
 {
-	struct parse p = { .file = file, .lineno = lineno, .errbuf = errbuf, .errlen = errlen };
-	char *token = malloc(strlen(line) + 1);
+	char where[PATH_MAX + 16], *token = malloc(strlen(line) + 1);
+	struct parse p = { .where = where, .what = "", .errbuf = errbuf, .errlen = errlen };
 	int err;
 
 	if (!token)
 		return -ENOMEM;
+	snprintf(where, sizeof(where), "%s:%d: ", file, lineno);
 	err = line_parse(&p, t, line, token);
 	free(token);
 	return err;
@@ -681,10 +671,9 @@ static int stream_add(struct export_table *t, FILE *in, const char *path, char *
 		lineno++;
 		if (line_append(&line, &len, part, n))
 			continue;
+		err = strlen(line) != len ? -EINVAL : export_table_add_line(t, line, path, first, errbuf, errlen);
 		if (strlen(line) != len)
-			err = parse_error(&(struct parse){ path, first, errbuf, errlen }, "a NUL byte");
-		else
-			err = export_table_add_line(t, line, path, first, errbuf, errlen);
+			snprintf(errbuf, errlen, "%s:%d: a NUL byte", path, first);
 		first = lineno + 1;
 		len = 0;
 	}
@@ -702,6 +691,12 @@ static int is_exports_name(const struct dirent *d)
 	return d->d_name[0] != '.' && len > 8 && !strcmp(d->d_name + len - 8, ".exports");
 }
 
+static int file_error(const char *path, int err, char *errbuf, size_t errlen)
+{
+	snprintf(errbuf, errlen, "%s: %s", path, strerror(-err));
+	return err;
+}
+
 static int directory_add(struct export_table *t, const char *path, char *errbuf, size_t errlen)
 {
 	struct dirent **names;
@@ -709,7 +704,7 @@ static int directory_add(struct export_table *t, const char *path, char *errbuf,
 	char file[PATH_MAX];
 
 	if (n < 0)
-		return -errno;
+		return file_error(path, -errno, errbuf, errlen);
 	for (int i = 0; i < n; i++) {
 		snprintf(file, sizeof(file), "%s/%s", path, names[i]->d_name);
 		if (!err)
@@ -726,16 +721,13 @@ int export_table_add_file(struct export_table *t, const char *path, char *errbuf
 	FILE *in = NULL;
 	int err;
 
-	if (stat(path, &st) || (!S_ISDIR(st.st_mode) && !(in = fopen(path, "re")))) {
-		err = -errno;
-		snprintf(errbuf, errlen, "%s: %s", path, strerror(-err));
-		return err;
-	}
+	if (stat(path, &st) || (!S_ISDIR(st.st_mode) && !(in = fopen(path, "re"))))
+		return file_error(path, -errno, errbuf, errlen);
 	if (!in)
 		return directory_add(t, path, errbuf, errlen);
 	err = stream_add(t, in, path, errbuf, errlen);
 	if (!err && ferror(in))
-		err = -EIO;
+		err = file_error(path, -EIO, errbuf, errlen);
 	fclose(in);
 	return err;
 }
@@ -755,39 +747,56 @@ static int cli_split(struct parse *p, char *path, char **options)
 	} else {
 		*options = NULL;
 	}
+	if (*p->where && strstr(path, " #") && stat(path, &st))
+		return parse_error(p, "there is no directory '%s'; a comment behind a value begins with ' ;'", path);
 	if (strpbrk(path, " \t") && stat(path, &st))
-		return parse_error(p, "there is no directory '%s'; --export is PATH(options), for every client: clients are named in an exports file (--exports)", path);
+		return parse_error(p, "there is no directory '%s'; an export here is PATH(options), for every client: clients are named in an exports file (--exports, or file = in [exports])", path);
 	return 0;
 }
 
-int export_table_add_cli(struct export_table *t, const char *spec, char *errbuf, size_t errlen)
+/* The entry of 'PATH(options)'; path: consumed. NULL with *err. */
+static struct export_entry *cli_entry(struct parse *p, char *path, int *err)
 {
-	char quoted[256], *path = strdup(spec), *paren;
-	struct parse p = { .file = quoted, .errbuf = errbuf, .errlen = errlen };
 	struct option_state s = option_defaults();
 	struct export_entry *e = NULL;
-	int err = -ENOMEM;
+	char *options;
 
-	snprintf(quoted, sizeof(quoted), "export '%s'", spec);
-	if (!path)
-		return err;
 	s.options.read_only = false;
 	s.options.insecure = true;
-	err = cli_split(&p, path, &paren);
-	if (!err && paren)
-		err = options_parse(&p, &s, paren);
-	if (err)
-		goto out_free;
+	*err = cli_split(p, path, &options);
+	if (!*err && options)
+		*err = options_parse(p, &s, options);
+	if (*err)
+		return NULL;
 	errno = ENOMEM;
-	e = entry_new(&p, path);
-	err = e ? entry_add_client(&p, e, "*", &s) : -errno;
-	if (!err && table_find(t, e->path))
-		err = parse_error(&p, "the path is exported already; give all its options at once");
-	if (!err)
-		err = table_add(&p, t, e);
-	if (err && e)
+	e = entry_new(p, path);
+	*err = e ? entry_add_client(p, e, "*", &s) : -errno;
+	if (!*err)
+		return e;
+	if (e)
 		entry_free(e);
-out_free:
+	return NULL;
+}
+
+int export_table_add_cli(struct export_table *t, const char *spec, const char *where, char *errbuf, size_t errlen)
+{
+	char what[256], *path = strdup(spec);
+	struct parse p = { .where = where, .what = what, .errbuf = errbuf, .errlen = errlen };
+	const struct export_entry *old;
+	struct export_entry *e;
+	int err = -ENOMEM;
+
+	snprintf(what, sizeof(what), "export '%.200s': ", spec);
+	e = path ? cli_entry(&p, path, &err) : NULL;
 	free(path);
+	if (!e)
+		return err;
+	old = table_find(t, e->path);
+	if (old)
+		err = parse_error(&p, "exported already (%sexport %s); give all its options at once", old->where, old->path);
+	else
+		err = table_add(&p, t, e);
+	if (err)
+		entry_free(e);
 	return err;
 }

@@ -32,6 +32,7 @@ struct export_entry {
 	/* immutable after parsing */
 	STAILQ_ENTRY(export_entry) link;
 	char *path;                  /* normal form: one '/' between components, none at the end */
+	char *where;                 /* "FILE:LINE: " of the line, the first if there are several; "": the command line */
 	char *mountpoint;            /* mountpoint, mountpoint=PATH: absent unless this is one */
 	struct export_client_list clients;
 	/* protected by the table lock */

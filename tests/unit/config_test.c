@@ -101,8 +101,61 @@ Test(config, file_errors)
 	expect_error("[server]\nstate_dir =\n", 2, "state_dir has no value");
 	expect_error("[server]\nlog_level = loud\n", 2, "none of");
 	expect_error("[server]\nwhat is this\n", 2, "neither");
+	expect_error("[server]\nbind = any\n", 2, "'any' is no IPv4 or IPv6 address");
+	expect_error("[server]\nport = 1 # one\n", 2, "a comment behind a value begins with ' ;'");
 	expect_error("[limits]\nport = 3\n", 2, "no key 'port' in section [limits]");
 	expect_error("[server]\nport = 1\nprot = 2\nport = x\n", 3, "'prot'");
+}
+
+/* An indented line is a line, not more of the value above. */
+Test(config, indented)
+{
+	cr_assert_eq(read_text("[exports]\n  export = /a\n  export = /b\n\n[server]\n\tport = 7\n\treactors = 2\n"), 0, "%s", err);
+	cr_assert_eq(config.export_count, 2);
+	cr_assert_str_eq(config.exports[0].text, "/a");
+	cr_assert_str_eq(config.exports[1].text, "/b");
+	cr_assert_eq(config.port, 7);
+	cr_assert_eq(config.reactors, 2);
+}
+
+/* No two sockets can listen on these; elsewhere it would only be found when the second is opened, as an address in use. */
+Test(config, binds_overlap)
+{
+	char first[160];
+	snprintf(first, sizeof(first), "overlaps with %s/t.conf:2: bind = 127.0.0.1", dir);
+	expect_error("[server]\nbind = 127.0.0.1\nport = 1\nbind = 127.0.0.1\n", 4, first);
+	config_fini(&config);
+	config_init(&config);
+	expect_error("[server]\nbind = 127.0.0.1\nbind = 0.0.0.0\n", 3, first);
+	config_fini(&config);
+	config_init(&config);
+	expect_error("[server]\nbind = ::1\nbind = 0::1\n", 3, "overlaps");
+	config_fini(&config);
+	config_init(&config);
+	cr_assert_eq(read_text("[server]\nbind = 127.0.0.1\nbind = 127.0.0.2\nbind = ::\n"), 0, "%s", err);
+}
+
+static void expect_where(const void *member, const char *file, int line)
+{
+	char where[160];
+	snprintf(where, sizeof(where), "%s/%s:%d: ", dir, file, line);
+	cr_assert_str_eq(config_where(&config, member), where);
+}
+
+/* Each value knows the line it has come from, also when a later one has come in its place. */
+Test(config, where)
+{
+	write_file("more.conf", "[exports]\nexport = /b\n[server]\nport = 2\n");
+	cr_assert_eq(read_text("[server]\nport = 1\nbind = ::1\nbind = 127.0.0.1\nlog_level = debug\n[exports]\nexport = /a\ninclude = more.conf\nfile = /c\n"
+			       "[limits]\nmemory = 32M\n"), 0, "%s", err);
+	expect_where(&config.port, "more.conf", 4);
+	expect_where(&config.bind[1], "t.conf", 4);
+	expect_where(&config.log_level, "t.conf", 5);
+	expect_where(&config.exports[0], "t.conf", 7);
+	expect_where(&config.exports[1], "more.conf", 2);
+	expect_where(&config.exports[2], "t.conf", 9);
+	expect_where(&config.limits.memory_bytes_max, "t.conf", 11);
+	cr_assert_str_eq(config_where(&config, &config.state_dir), "");
 }
 
 Test(config, include)
@@ -114,19 +167,82 @@ Test(config, include)
 	cr_assert_str_eq(config.exports[0].text, "/x");
 }
 
+/* An included file begins in the section of the line that includes it, and goes on in it behind that line whatever sections it had. */
+Test(config, include_section)
+{
+	write_file("more.conf", "export = /x\n[server]\nport = 7\n");
+	cr_assert_eq(read_text("[exports]\ninclude = more.conf\nexport = /y\n"), 0, "%s", err);
+	cr_assert_eq(config.port, 7);
+	cr_assert_eq(config.export_count, 2);
+	cr_assert_str_eq(config.exports[1].text, "/y");
+}
+
+Test(config, include_before_section)
+{
+	write_file("more.conf", "[server]\nport = 7\n");
+	cr_assert_eq(read_text("include = more.conf\n[server]\nreactors = 2\n"), 0, "%s", err);
+	cr_assert_eq(config.port, 7);
+	cr_assert_eq(config.reactors, 2);
+	expect_error("include = more.conf\nport = 8\n", 2, "'port' stands before any section");
+	write_file("more.conf", "port = 7\n");
+	cr_assert_eq(read_text("include = more.conf\n[server]\n"), -EINVAL);
+	cr_assert_not_null(strstr(err, "/more.conf:1: 'port' stands before any section"), "%s", err);
+}
+
+/* What is wrong in the included file is told with its line, what is wrong with the file with the line that includes it. */
 Test(config, include_errors)
 {
+	char what[256];
 	write_file("more.conf", "[server]\n\n\nport = no\n");
 	cr_assert_neq(read_text("[server]\ninclude = more.conf\n"), 0);
-	cr_assert_not_null(strstr(err, "/more.conf:4: port"), "%s", err);
-	write_file("loop.conf", "[server]\ninclude = loop.conf\n");
-	cr_assert_neq(read_text("[server]\ninclude = loop.conf\n"), 0);
-	cr_assert_not_null(strstr(err, "nested deeper"), "%s", err);
-	cr_assert_neq(read_text("[server]\ninclude = missing.conf\n"), 0);
-	cr_assert_not_null(strstr(err, "missing.conf: No such file"), "%s", err);
+	snprintf(what, sizeof(what), "%s/more.conf:4: port", dir);
+	cr_assert_eq(strncmp(err, what, strlen(what)), 0, "%s", err);
+	snprintf(what, sizeof(what), "cannot include %s/missing.conf: No such file", dir);
+	expect_error("[server]\ninclude = missing.conf\n", 2, what);
+	expect_error("include = /\n", 1, "cannot include /: Is a directory");
+	expect_error("[limits]\n\ninclude = /dev/null/x\n", 3, "cannot include /dev/null/x: Not a directory");
+	expect_error("[server]\ninclude =\n", 2, "include has no value");
+	expect_error("[sever]\ninclude = more.conf\n", 2, "no section [sever]");
+}
+
+Test(config, include_circle)
+{
+	char what[256];
+	expect_error("[server]\ninclude = t.conf\n", 2, "cannot include");
+	cr_assert_not_null(strstr(err, "t.conf: it would include itself"), "%s", err);
+	write_file("more.conf", "[server]\nport = 1\ninclude = ./t.conf\n");
+	cr_assert_eq(read_text("[server]\ninclude = more.conf\n"), -EINVAL);
+	snprintf(what, sizeof(what), "%s/more.conf:3: cannot include %s/./t.conf: it would include itself", dir, dir);
+	cr_assert_str_eq(err, what);
+	/* Twice is no circle. */
+	write_file("more.conf", "[server]\nport = 1\n");
+	cr_assert_eq(read_text("include = more.conf\ninclude = more.conf\n"), 0, "%s", err);
+}
+
+/* A chain of files each of which includes the next. */
+Test(config, include_depth)
+{
+	char name[32], text[64], what[256];
+	for (int i = 1; i <= CONFIG_INCLUDE_DEPTH_MAX + 1; i++) {
+		snprintf(name, sizeof(name), "%d.conf", i);
+		snprintf(text, sizeof(text), "include = %d.conf\n", i + 1);
+		write_file(name, i == CONFIG_INCLUDE_DEPTH_MAX ? "[server]\nport = 7\n" : text);
+	}
+	cr_assert_eq(read_text("include = 1.conf\n"), 0, "%s", err);
+	cr_assert_eq(config.port, 7);
+	snprintf(name, sizeof(name), "%d.conf", CONFIG_INCLUDE_DEPTH_MAX);
+	write_file(name, "include = 9.conf\n");
+	cr_assert_eq(read_text("include = 1.conf\n"), -EINVAL);
+	snprintf(what, sizeof(what), "%s/8.conf:1: cannot include %s/9.conf: includes are nested too deep", dir, dir);
+	cr_assert_str_eq(err, what);
+}
+
+Test(config, unreadable)
+{
 	cr_assert_eq(config_read_file(&config, "/nonexistent", err, sizeof(err)), -ENOENT);
+	cr_assert_str_eq(err, "the configuration /nonexistent: No such file or directory");
 	cr_assert_eq(config_read_file(&config, "/", err, sizeof(err)), -EISDIR);
-	cr_assert_str_eq(err, "/: Is a directory");
+	cr_assert_str_eq(err, "the configuration /: Is a directory");
 }
 
 static enum config_action from_argv(const char *const *args)
@@ -164,6 +280,11 @@ Test(config, command_line_wins)
 	cr_assert_eq(config.export_count, 2);
 	cr_assert_str_eq(config.exports[0].text, "/a");
 	cr_assert_eq(config.exports[1].kind, CONFIG_EXPORT_FILE);
+	/* What it replaces has no line any more. */
+	cr_assert_str_eq(config_where(&config, &config.port), "");
+	cr_assert_str_eq(config_where(&config, &config.bind[0]), "");
+	cr_assert_str_eq(config_where(&config, &config.exports[0]), "");
+	expect_where(&config.state_dir, "t.conf", 3);
 }
 
 Test(config, command_line_errors)

@@ -137,7 +137,9 @@ static struct export_table *table_of(const char *line)
 
 static void install_main(void *arg)
 {
-	ASSERT(export_table_install(table_of(arg)) == 0);
+	char err[200];
+
+	ASSERT(export_table_install(table_of(arg), err, sizeof(err)) == 0);
 }
 
 /* 0, or why there is no view. */

@@ -211,25 +211,40 @@ Test(export, command_line)
 	struct export_table *t = export_table_new();
 	struct export_client *c;
 
-	cr_assert_eq(export_table_add_cli(t, "/srv/a(b)c", errbuf, sizeof(errbuf)), 0, "%s", errbuf);
+	cr_assert_eq(export_table_add_cli(t, "/srv/a(b)c", "", errbuf, sizeof(errbuf)), 0, "%s", errbuf);
 	cr_expect_str_eq(STAILQ_FIRST(&t->entries)->path, "/srv/a(b)c");
 	c = first_client(t);
 	cr_expect_eq(c->kind, CLIENT_ANYBODY);
 	cr_expect(!c->options.read_only && c->options.insecure && !c->options.async);
 	cr_expect_eq(c->options.squash, SQUASH_ROOT);
-	cr_assert_eq(export_table_add_cli(t, "/x(ro,all_squash)", errbuf, sizeof(errbuf)), 0, "%s", errbuf);
+	cr_assert_eq(export_table_add_cli(t, "/x(ro,all_squash)", "", errbuf, sizeof(errbuf)), 0, "%s", errbuf);
 	c = STAILQ_FIRST(&STAILQ_NEXT(STAILQ_FIRST(&t->entries), link)->clients);
 	cr_expect(c->options.read_only);
 	cr_expect_eq(c->options.squash, SQUASH_ALL);
-	cr_expect_eq(export_table_add_cli(t, "relative", errbuf, sizeof(errbuf)), -EINVAL);
-	cr_expect_eq(export_table_add_cli(t, "/y(what)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "relative", "", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "/y(what)", "", errbuf, sizeof(errbuf)), -EINVAL);
 	cr_expect_str_eq(errbuf, "export '/y(what)': unknown option 'what'");
-	cr_expect_eq(export_table_add_cli(t, "/y(rw", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "/y(rw", "", errbuf, sizeof(errbuf)), -EINVAL);
 	cr_expect_str_eq(errbuf, "export '/y(rw': the list of options does not end in ')'");
-	cr_expect_eq(export_table_add_cli(t, "/y *(rw)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "/y *(rw)", "", errbuf, sizeof(errbuf)), -EINVAL);
 	cr_expect(strstr(errbuf, "clients are named in an exports file"), "%s", errbuf);
-	cr_expect_eq(export_table_add_cli(t, "/x/(rw)", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_eq(export_table_add_cli(t, "/x/(rw)", "", errbuf, sizeof(errbuf)), -EINVAL);
 	cr_expect(strstr(errbuf, "exported already"), "%s", errbuf);
+	export_table_free(t);
+}
+
+/* Errors of a line of a configuration name it. */
+Test(export, configuration_line)
+{
+	struct export_table *t = export_table_new();
+
+	cr_expect_eq(export_table_add_cli(t, "/x(what)", "c.conf:3: ", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_str_eq(errbuf, "c.conf:3: export '/x(what)': unknown option 'what'");
+	cr_expect_eq(export_table_add_cli(t, "/z", "c.conf:4: ", errbuf, sizeof(errbuf)), 0);
+	cr_expect_eq(export_table_add_cli(t, "/z/", "c.conf:5: ", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect_str_eq(errbuf, "c.conf:5: export '/z/': exported already (c.conf:4: export /z); give all its options at once");
+	cr_expect_eq(export_table_add_cli(t, "/y(rw) # all", "c.conf:6: ", errbuf, sizeof(errbuf)), -EINVAL);
+	cr_expect(strstr(errbuf, "a comment behind a value begins with ' ;'"), "%s", errbuf);
 	export_table_free(t);
 }
 
@@ -331,7 +346,7 @@ static void install(const char *lines)
 
 	in_file(lines, SCRATCH "/exports");
 	cr_assert_eq(export_table_add_file(t, SCRATCH "/exports", errbuf, sizeof(errbuf)), 0, "%s", errbuf);
-	cr_assert_eq(export_table_install(t), 0);
+	cr_assert_eq(export_table_install(t, errbuf, sizeof(errbuf)), 0);
 }
 
 static int view_of(const char *path, const char *client, struct export_view **view, const char **below)
@@ -412,9 +427,11 @@ Test(export, twins_refused)
 	scratch_begin();
 	scratch_fs("ext4");
 	cr_assert_eq(system("cp --sparse=always " SCRATCH "/image " SCRATCH "/copy && mkdir " SCRATCH "/twin && mount -o loop " SCRATCH "/copy " SCRATCH "/twin"), 0);
-	cr_assert_eq(export_table_add_cli(t, SCRATCH_FS, errbuf, sizeof(errbuf)), 0);
-	cr_assert_eq(export_table_add_cli(t, SCRATCH "/twin", errbuf, sizeof(errbuf)), 0);
-	cr_expect_eq(export_table_install(t), -EADDRINUSE);
+	cr_assert_eq(export_table_add_cli(t, SCRATCH_FS, "c.conf:2: ", errbuf, sizeof(errbuf)), 0);
+	cr_assert_eq(export_table_add_line(t, SCRATCH "/twin *", "exports", 7, errbuf, sizeof(errbuf)), 0);
+	cr_expect_eq(export_table_install(t, errbuf, sizeof(errbuf)), -EADDRINUSE);
+	cr_expect(!strncmp(errbuf, "exports:7: export " SCRATCH "/twin: ", strlen("exports:7: export " SCRATCH "/twin: ")), "%s", errbuf);
+	cr_expect(strstr(errbuf, "(c.conf:2: export " SCRATCH_FS ")"), "%s", errbuf);
 	export_table_free(t);
 	install(SCRATCH_FS " *\n" SCRATCH "/twin *(fsid=2)\n");
 	export_table_fini();
@@ -424,8 +441,9 @@ Test(export, no_handles_refused)
 {
 	struct export_table *t = export_table_new();
 
-	cr_assert_eq(export_table_add_cli(t, "/proc/self", errbuf, sizeof(errbuf)), 0);
-	cr_expect_eq(export_table_install(t), -EOPNOTSUPP);
+	cr_assert_eq(export_table_add_cli(t, "/proc/self", "c.conf:2: ", errbuf, sizeof(errbuf)), 0);
+	cr_expect_eq(export_table_install(t, errbuf, sizeof(errbuf)), -EOPNOTSUPP);
+	cr_expect(!strncmp(errbuf, "c.conf:2: export /proc/self cannot be served: its file system", strlen("c.conf:2: export /proc/self cannot be served: its file system")), "%s", errbuf);
 	export_table_free(t);
 }
 

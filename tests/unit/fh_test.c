@@ -139,8 +139,8 @@ static struct vfs_fh root_handle(void)
 	char err[200];
 	const char *below;
 
-	cr_assert_eq(export_table_add_cli(t, SCRATCH_FS, err, sizeof(err)), 0, "%s", err);
-	cr_assert_eq(export_table_install(t), 0);
+	cr_assert_eq(export_table_add_cli(t, SCRATCH_FS, "", err, sizeof(err)), 0, "%s", err);
+	cr_assert_eq(export_table_install(t, err, sizeof(err)), 0);
 	cr_assert_eq(export_view_by_path(SCRATCH_FS, &unknown, &view, &below), 0);
 	fh = view->export->root_fh;
 	export_view_put(view);

@@ -96,7 +96,7 @@ static void install_main(void *line)
 	struct export_table *t = export_table_new();
 	char err[200];
 	ASSERT(export_table_add_line(t, line, "exports", 1, err, sizeof(err)) == 0);
-	ASSERT(export_table_install(t) == 0);
+	ASSERT(export_table_install(t, err, sizeof(err)) == 0);
 }
 
 static void run(void (*fn)(void))

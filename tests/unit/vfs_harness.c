@@ -90,8 +90,8 @@ static void install_main(void *arg)
 	char spec[256], err[256] = "";
 
 	snprintf(spec, sizeof(spec), "%s(%s)", SCRATCH_FS, options);
-	ASSERT(export_table_add_cli(t, spec, err, sizeof(err)) == 0);
-	ASSERT(export_table_install(t) == 0);
+	ASSERT(export_table_add_cli(t, spec, "", err, sizeof(err)) == 0);
+	ASSERT(export_table_install(t, err, sizeof(err)) == 0);
 }
 
 struct export_view *harness_view_now(void)
