@@ -85,5 +85,5 @@ tests_e2e_libnfs_test_LDADD = libe2e.a $(LIBNFS_LIBS) -lpthread
 # The programs get lab file systems under them from with-lab; tests/run-test sees to that.
 TESTS += tests/e2e/raw_nfs3_test tests/e2e/raw_readdir_test tests/e2e/raw_errors_test tests/e2e/raw_access_test \
 	tests/e2e/raw_badinput_test tests/e2e/restart_test tests/e2e/write_path_test tests/e2e/model_test tests/e2e/budget_test tests/e2e/modes_test tests/e2e/libnfs_test tests/e2e/libnfs_utils \
-	tests/e2e/linux_client.sh tests/e2e/mill_pairs
-EXTRA_DIST += tests/e2e/with-lab tests/e2e/daemon.sh tests/e2e/libnfs_utils tests/e2e/linux_client.sh tests/e2e/mill_pairs tests/e2e/LINUX_CLIENT.md
+	tests/e2e/linux_client.sh tests/e2e/mill_pairs tests/e2e/quickstart
+EXTRA_DIST += tests/e2e/with-lab tests/e2e/daemon.sh tests/e2e/libnfs_utils tests/e2e/linux_client.sh tests/e2e/mill_pairs tests/e2e/quickstart tests/e2e/LINUX_CLIENT.md
