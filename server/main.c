@@ -138,7 +138,7 @@ static void reload(void)
 	if (reload_exports(&again, err, sizeof(err)) == 0)
 		log_write(LOG_LEVEL_NOTICE, "exports read again");
 	else
-		log_write(LOG_LEVEL_ERROR, "%s; the exports stay as they were", err);
+		log_write(LOG_LEVEL_ERROR, "%.900s; the exports stay as they were", err); /* the end must fit into the line too */
 	config_fini(&again);
 }
 

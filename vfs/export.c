@@ -373,13 +373,18 @@ static void absence_text(const struct export_entry *entry, const struct export *
 		snprintf(buf, len, " is absent: %s", why == -ENODEV ? "nothing is mounted there" : strerror(-why));
 }
 
-/* Where others are served, or were. */
-static void absence_log(const struct export_entry *entry, const struct export *e, int why)
+/* Where others are served, or were. limit: where a peer can cause it. */
+static void absence_log(const struct export_entry *entry, const struct export *e, int why, struct log_limit *limit)
 {
+	const enum log_level level = e->useless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING;
+	const char *left_out = e->useless ? "; it is left out until the exports are read again" : "";
 	char text[ABSENCE_BYTES];
 
 	absence_text(entry, e, why, text, sizeof(text));
-	log_write(e->useless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s%s", text, e->useless ? "; it is left out until the exports are read again" : "");
+	if (limit)
+		log_limited(limit, level, "%s%s", text, left_out);
+	else
+		log_write(level, "%s%s", text, left_out);
 }
 
 static bool same_directory(const struct export *a, const struct export *b)
@@ -590,7 +595,7 @@ static int table_open(struct export_table *t, char *errbuf, size_t errlen)
 		if (err)
 			return err;
 		if (why && why != -EOPNOTSUPP)
-			absence_log(entry, entry->export, why);
+			absence_log(entry, entry->export, why, NULL);
 	}
 	useless = table_useless(t);
 	if (useless) {
@@ -599,7 +604,7 @@ static int table_open(struct export_table *t, char *errbuf, size_t errlen)
 	}
 	STAILQ_FOREACH(entry, &t->entries, link)
 		if (entry->export->useless)
-			absence_log(entry, entry->export, -EOPNOTSUPP);
+			absence_log(entry, entry->export, -EOPNOTSUPP, NULL);
 	return 0;
 }
 
@@ -649,9 +654,10 @@ noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, 
 	leaf_unlock(&table_lock);
 }
 
-/* A refresh cannot refuse the table: what cannot be exported stays absent. */
+/* A refresh cannot refuse the table: what cannot be exported stays absent, and each client that asks for it has it tried again. */
 static void entry_refresh(struct export_table *t, struct export_entry *entry)
 {
+	static struct log_limit limit;
 	struct export *e;
 	char text[ABSENCE_BYTES];
 	int why;
@@ -662,11 +668,11 @@ static void entry_refresh(struct export_table *t, struct export_entry *entry)
 	if (export_check_twin(t, entry, e, text, sizeof(text))) {
 		export_put(e);
 		e = export_new(entry->path);
-		log_write(LOG_LEVEL_ERROR, "%s", text);
+		log_limited(&limit, LOG_LEVEL_ERROR, "%s", text);
 	} else if (why) {
-		absence_log(entry, e, why);
+		absence_log(entry, e, why, &limit);
 	} else {
-		log_write(LOG_LEVEL_INFO, "export %s: its directory is there now", e->path);
+		log_limited(&limit, LOG_LEVEL_INFO, "export %s: its directory is there now", e->path);
 	}
 	entry_change_export(entry, e);
 }
