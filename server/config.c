@@ -296,6 +296,39 @@ static int log_level_set(struct server_config *c, const char *value, char *err, 
 	return -EINVAL;
 }
 
+static bool setting_differs(const struct setting *s, const struct server_config *a, const struct server_config *b)
+{
+	const void *x = (const char *)a + s->offset, *y = (const char *)b + s->offset;
+	if (s->kind != SETTING_TEXT)
+		return *(const uint64_t *)x != *(const uint64_t *)y;
+	const char *text_x = *(char *const *)x, *text_y = *(char *const *)y;
+	return text_x == NULL || text_y == NULL ? text_x != text_y : strcmp(text_x, text_y) != 0;
+}
+
+static bool binds_differ(const struct server_config *a, const struct server_config *b)
+{
+	if (a->binds != b->binds)
+		return true;
+	for (unsigned i = 0; i < a->binds; i++)
+		if (strcmp(a->bind[i], b->bind[i]) != 0)
+			return true;
+	return false;
+}
+
+const char *config_changed(const struct server_config *now, const struct server_config *then, const void **member)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(settings); i++)
+		if (setting_differs(&settings[i], now, then)) {
+			*member = (const char *)now + settings[i].offset;
+			return settings[i].key;
+		}
+	*member = &now->log_level;
+	if (now->log_level != then->log_level)
+		return "log_level";
+	*member = &now->bind[0];
+	return binds_differ(now, then) ? "bind" : NULL;
+}
+
 /* --- the file --- */
 
 struct reader {

@@ -87,4 +87,7 @@ int config_read_file(struct server_config *c, const char *path, char *err, size_
  */
 const char *config_where(const struct server_config *c, const void *member);
 
+/* The key of the first setting beside exports in which the two differ, and its member of `now`; NULL: there is none. */
+const char *config_changed(const struct server_config *now, const struct server_config *then, const void **member);
+
 #endif

@@ -32,6 +32,7 @@
 
 static struct server_config config;
 static struct { int count; char **values; } arguments; /* main()'s */
+static struct server_limits limits_asked; /* before they were cut to what descriptors there are */
 static const struct rpc_program *const programs[] = { &nfs_program, &mount_program, NULL };
 
 /* --- exports --- */
@@ -130,15 +131,30 @@ static int reload_exports(struct server_config *c, char *err, size_t errlen)
 	return exports_load(c, err, errlen);
 }
 
+/* Only the exports of `again` are taken. */
+static void say_what_waits(struct server_config *again)
+{
+	const void *member;
+	if (again->limits.connections_max == limits_asked.connections_max)
+		again->limits.connections_max = config.limits.connections_max;
+	if (again->limits.open_files_max == limits_asked.open_files_max)
+		again->limits.open_files_max = config.limits.open_files_max;
+	const char *key = config_changed(again, &config, &member);
+	if (key != NULL)
+		log_write(LOG_LEVEL_NOTICE, "%s%s has changed: only exports are read again, the rest waits for the next start", config_where(again, member), key);
+}
+
 static void reload(void)
 {
 	static struct server_config again; /* too large for a stack */
 	char err[1024];
 	config_init(&again);
-	if (reload_exports(&again, err, sizeof(err)) == 0)
+	if (reload_exports(&again, err, sizeof(err)) == 0) {
+		say_what_waits(&again);
 		log_write(LOG_LEVEL_NOTICE, "exports read again");
-	else
+	} else {
 		log_write(LOG_LEVEL_ERROR, "%.900s; the exports stay as they were", err); /* the end must fit into the line too */
+	}
 	config_fini(&again);
 }
 
@@ -344,6 +360,7 @@ static void process_init(void)
 	signals_set(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	log_set_level(config.log_level);
+	limits_asked = config.limits;
 	descriptors_init();
 }
 

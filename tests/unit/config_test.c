@@ -301,6 +301,36 @@ Test(config, command_line_errors)
 	cr_assert_eq(ARGV("--config", "/nonexistent"), CONFIG_EXIT_USAGE);
 }
 
+static void expect_changed(const struct server_config *then, const char *text, const char *key, int line)
+{
+	const void *member;
+	config_fini(&config);
+	config_init(&config);
+	cr_assert_eq(read_text(text), 0, "%s", err);
+	const char *changed = config_changed(&config, then, &member);
+	cr_assert((changed == NULL) == (key == NULL));
+	if (key == NULL)
+		return;
+	cr_assert_str_eq(changed, key);
+	expect_where(member, "t.conf", line);
+}
+
+Test(config, changed)
+{
+	static struct server_config then;
+	config_init(&then);
+	cr_assert_eq(config_read_file(&then, write_file("then.conf", "[server]\nport = 1\nbind = ::1\n[exports]\nexport = /a\n"), err, sizeof(err)), 0, "%s", err);
+	expect_changed(&then, "[server]\nbind = ::1\nport = 1\n[exports]\nexport = /b\n", NULL, 0);
+	expect_changed(&then, "[server]\nbind = ::1\nport = 2\n", "port", 3);
+	expect_changed(&then, "[server]\nbind = ::1\nport = 1\ncounters_file = /c\n", "counters_file", 4);
+	expect_changed(&then, "[server]\nport = 1\nbind = ::1\nstate_dir = /s\n", "state_dir", 4);
+	expect_changed(&then, "[server]\nport = 1\nlog_level = debug\nbind = ::1\n", "log_level", 3);
+	expect_changed(&then, "[server]\nport = 1\nbind = ::2\n", "bind", 3);
+	expect_changed(&then, "[server]\nport = 1\nbind = ::1\nbind = ::2\n", "bind", 3);
+	expect_changed(&then, "[limits]\nmemory = 64M\n[server]\nport = 1\nbind = ::1\n", "memory", 2);
+	config_fini(&then);
+}
+
 /* A line as long as exports lines are: whole, or an error, but never cut. */
 Test(config, long_line)
 {
