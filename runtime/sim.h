@@ -88,7 +88,7 @@ struct sim_explorer {
 	unsigned refusals;
 };
 void sim_explore(const struct sim_explorer *x);
-unsigned sim_refusals_left(void);
+unsigned sim_refused(void);  /* so many so far */
 void sim_end_refusals(void); /* from now on there is space */
 
 /* What a power cut now might leave of a file: `bytes` (NULL: zeros) at [offset, offset + len), len 0 where the file would be empty, with a size of `size`. */

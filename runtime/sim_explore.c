@@ -48,6 +48,7 @@ static void deliver_nth(unsigned n, unsigned events)
 
 	if (n >= events) {
 		sim.explorer.refusals--;
+		sim.refused++;
 		sim_file_refuse(n - events);
 		return;
 	}
@@ -135,9 +136,9 @@ uint64_t sim_state_hash(void)
 	return sim_hash_word(sim_hash_word(disk_hash(&sim.disk), sim_file_hash()), sim.explorer.refusals);
 }
 
-unsigned sim_refusals_left(void)
+unsigned sim_refused(void)
 {
-	return sim.explorer.refusals;
+	return sim.refused;
 }
 
 void sim_end_refusals(void)

@@ -46,6 +46,7 @@ struct sim_fd {
 struct sim_world {
 	struct sim_config config;
 	struct sim_explorer explorer; /* choose is NULL: the seed decides */
+	unsigned refused;             /* writes that it left without space */
 	struct sim_random_state random;
 	struct disk disk;
 	struct sim_stats stats;

@@ -7,8 +7,12 @@
  * choices, depth first, by running the scenario again from its start; a state that was met before is not explored again (state.c says what is a state). So for each scenario
  * all interleavings of claim, stage, adopt, complete, fill, run, sync, drop, truncate and overwrite are exhausted, at the grain of the code between two waits of a
  * fiber. That grain is exact for one reactor, and allows more than one reactor does: operations complete between any two fibers' turns. Finer than that, several
- * reactors interleave between two holds of a mapping's lock; that is not explored. Nor are failing operations, and writes of the device that land in parts where somebody reads
- * meanwhile (in parts after a power cut: they are).
+ * reactors interleave between two holds of a mapping's lock; that is not explored. Nor are writes of the device that land in parts where somebody reads meanwhile (in parts
+ * after a power cut: they are), and operations that fail; with one exception:
+ *
+ * A disk that is full for some. In a part of the scenarios one or two of the writes that need space, of new units or of holes, find none: which, is a choice like any other. Runs
+ * there are of one unit at most, so that some of a round's fail and others do not. What a client was refused may then be in the file or not; all else is checked as ever, but for
+ * what is said of units at the end: what was kept for a later try may still be here.
  *
  * What is checked in every state, that is before every choice:
  *  - mapping_check_locked().
@@ -61,7 +65,10 @@ struct op {
 
 struct scenario {
 	uint64_t size;       /* of the file at first */
+	bool hole;           /* ... which has no space yet */
 	uint32_t block;
+	uint32_t run_bytes;  /* at most in a run; 0: more than there are */
+	unsigned refusals;   /* so many writes may find no space */
 	struct op op[OPS_MAX];
 };
 
@@ -102,7 +109,7 @@ static void say_where(void)
 {
 	char text[64];
 
-	printf("# file of %llu bytes, block %u:", (unsigned long long)scenario.size, scenario.block);
+	printf("# file of %llu %sbytes, block %u, %u refusals:", (unsigned long long)scenario.size, scenario.hole ? "unwritten " : "", scenario.block, scenario.refusals);
 	for (unsigned i = 0; i < OPS_MAX && scenario.op[i].kind; i++)
 		printf(" %s%s", i ? "| " : "", op_text(&scenario.op[i], text, sizeof text));
 	printf("\n# again: edge_model %s --only %llu --replay %s\n", opt.plan_option, (unsigned long long)serial - 1, explore_path());
@@ -151,6 +158,14 @@ static void must(int error, const char *what)
 		oracle_fail("%s: error %d", what, -error);
 }
 
+/* Done; false: for lack of space it is not. */
+static bool done_or_refused(int error, const char *what)
+{
+	if (error != -ENOSPC || !sim_refused())
+		must(error, what);
+	return !error;
+}
+
 static void do_write(const struct op *op)
 {
 	static const enum mapping_sync_how how[] = { MAPPING_SYNC_FILE, MAPPING_SYNC_DATA, MAPPING_SYNC_FILE };
@@ -159,17 +174,19 @@ static void do_write(const struct op *op)
 	struct buf *b = buf_alloc(len + PAGE_BYTES);
 	struct mapping_payload p = { .buf = b, .data = b->data + op->start % PAGE_BYTES, .len = len, .unstable = op->stable == UNSTABLE, .how = how[op->stable] };
 	struct mapping_write w;
-	unsigned in_hand, number;
+	struct oracle_write expected = { .start = op->start, .end = op->end, .value = value, .stable = !p.unstable };
+	unsigned number;
 
 	memset(p.data, value, len);
-	must(mapping_write_begin(m, &w, 0, op->start, len), "WRITE begins");
-	in_hand = units_in_hand();
-	must(mapping_stage(m, &w, &p), "WRITE is staged");
-	number = oracle_staged(op->start, op->end, value, in_hand);
-	mapping_write_end(m, &w);
-	if (!p.unstable) {
-		must(mapping_write_wait(m, &w), "stable WRITE");
-		oracle_stable(op->start, op->end, number);
+	if (done_or_refused(mapping_write_begin(m, &w, 0, op->start, len), "WRITE begins")) {
+		expected.in_hand = units_in_hand();
+		must(mapping_stage(m, &w, &p), "WRITE is staged");
+		number = oracle_staged(&expected);
+		mapping_write_end(m, &w);
+		if (!p.unstable && done_or_refused(mapping_write_wait(m, &w), "stable WRITE"))
+			oracle_answered(number, op->start, op->end);
+		else if (!p.unstable)
+			oracle_refused(number);
 	}
 	buf_put(b);
 }
@@ -178,8 +195,8 @@ static void do_commit(void)
 {
 	unsigned number = oracle_now();
 
-	must(mapping_commit(m, 0, UINT64_MAX), "COMMIT");
-	oracle_stable(0, UINT64_MAX, number);
+	if (done_or_refused(mapping_commit(m, 0, UINT64_MAX), "COMMIT"))
+		oracle_stable(0, UINT64_MAX, number);
 }
 
 /* As vfs_truncate() does. */
@@ -190,8 +207,8 @@ static void do_truncate(uint64_t size)
 	oracle_truncate_begins(size);
 	must(mapping_truncate(m, size), "truncate");
 	number = oracle_truncated();
-	must(mapping_sync(m, 0, UINT64_MAX, 0, MAPPING_SYNC_FILE), "truncate's sync");
-	oracle_stable(0, UINT64_MAX, number);
+	if (done_or_refused(mapping_sync(m, 0, UINT64_MAX, 0, MAPPING_SYNC_FILE), "truncate's sync"))
+		oracle_stable(0, UINT64_MAX, number);
 }
 
 /* As vfs_read() does, of the whole file. */
@@ -249,6 +266,8 @@ static void open_file(void)
 
 	config.direct_fd = sim_open(FILE_NUMBER, SIM_DIRECT);
 	config.buffered_fd = sim_open(FILE_NUMBER, 0);
+	if (scenario.hole)
+		must(io_ftruncate(config.buffered_fd, scenario.size), "ftruncate");
 	must(io_fsync(config.buffered_fd, 0), "fsync");
 	must(io_fstatx(config.buffered_fd, STATX_BASIC_STATS, &stx), "statx");
 	config.size = stx.stx_size;
@@ -283,7 +302,7 @@ static void check_quiet_folio(const struct folio *f)
 		oracle_fail("unit %u is complete, written, and still here", unit);
 	if (oracle_unit_is_whole(unit) && !tail)
 		oracle_fail("WRITEs have completed unit %u, and it is still here", unit);
-	if (f->adopted || (f->dirty_seq && !tail && !fill_is_needed_locked(m, f, &known)))
+	if (!sim_refused() && (f->adopted || (f->dirty_seq && !tail && !fill_is_needed_locked(m, f, &known))))
 		oracle_fail("unit %u is whole and still not written", unit);
 }
 
@@ -308,6 +327,7 @@ static void close_file(void)
 {
 	static uint8_t bytes[ORACLE_BYTES + 1];
 
+	sim_end_refusals();
 	must(mapping_flush(m), "flush");
 	if (!mapping_is_idle(m))
 		oracle_fail("not idle after the flush");
@@ -402,6 +422,8 @@ static unsigned choose(unsigned n)
 	const struct fiber *f;
 	unsigned i = 0;
 
+	if (sim_refused())
+		oracle_disk_refuses();
 	if (!opt.plain && !explore_is_pruned())
 		state_scrub();
 	TAILQ_FOREACH(f, &reactor_here->ready, link) {
@@ -420,12 +442,12 @@ static void run_once(void)
 	static uint8_t old[ORACLE_BYTES];
 
 	sim_init(&sim);
-	cache_init(&(struct cache_config){ .early_bytes = UNIT });
-	oracle_init(scenario.size);
+	cache_init(&(struct cache_config){ .early_bytes = UNIT, .run_bytes_max = scenario.run_bytes });
+	oracle_init(scenario.size, scenario.hole ? 0 : ORACLE_OLD);
 	memset(old, ORACLE_OLD, sizeof old);
-	if (scenario.size)
+	if (scenario.size && !scenario.hole)
 		sim_poke(FILE_NUMBER, old, scenario.size, 0);
-	sim_explore(&(struct sim_explorer){ .choose = choose, .submitted = submitted });
+	sim_explore(&(struct sim_explorer){ .choose = choose, .submitted = submitted, .refusals = scenario.refusals });
 	reader = NULL;
 	read_buf = NULL;
 	must(runtime_run(main_fiber, NULL), "run");
@@ -446,6 +468,11 @@ static const struct shape shapes[] = {
 };
 
 enum { CORE_SHAPES = 4, SHAPES = ARRAY_SIZE(shapes) };
+
+/* Of three units, for runs of one unit: two runs and what comes behind them. */
+static const struct shape full_shapes[] = { { 0, 4096 }, { 4096, 8192 }, { 8192, 9192 }, { 1000, 5096 }, { 0, 8192 } };
+
+enum { FULL_SHAPES = ARRAY_SIZE(full_shapes) };
 
 /* The one more operation; the core ones come first. */
 static const struct op extras[] = {
@@ -468,29 +495,36 @@ struct plan {
 	unsigned shapes, stables;  /* so many of each */
 	unsigned writes_min, writes_max;
 	unsigned extra_first, extra_end;
-	unsigned size_step;        /* 2: not the file of 3000 bytes */
+	unsigned sizes;            /* bit i: sizes[i] */
 	bool distinct;             /* no shape twice */
+	unsigned refusals;         /* not 0: a disk that is full for some, and the shapes for that; the last file is one hole */
 };
 
 static const struct plan check_plan[] = {
-	{ 4096, CORE_SHAPES, 2, 3, 3, 0, 1, 1, false },           /* three WRITEs */
-	{ 4096, CORE_SHAPES, 2, 1, 2, 1, CORE_EXTRAS, 1, false }, /* two, and one more operation */
-	{ 4096, 3, 2, 1, 2, EXTRAS - 1, EXTRAS, 2, false },       /* two, and a READ */
-	{ 4096, 3, 2, 3, 3, 1, CORE_EXTRAS, 2, true },            /* three, and one more */
+	{ 4096, CORE_SHAPES, 2, 3, 3, 0, 1, 7, false, 0 },           /* three WRITEs */
+	{ 4096, CORE_SHAPES, 2, 1, 2, 1, CORE_EXTRAS, 7, false, 0 }, /* two, and one more operation */
+	{ 4096, 3, 2, 1, 2, EXTRAS - 1, EXTRAS, 5, false, 0 },       /* two, and a READ */
+	{ 4096, 3, 2, 3, 3, 1, CORE_EXTRAS, 5, true, 0 },            /* three, and one more */
+	{ 4096, 4, 2, 3, 3, 0, 1, 3, true, 1 },                      /* three, and one of what they make the server write finds no space */
+	{ 4096, FULL_SHAPES, 2, 1, 2, 0, 1, 7, true, 2 },            /* two, and two of those do not; a file of holes too */
+	{ 4096, 3, 2, 1, 2, 1, CORE_EXTRAS, 3, true, 1 },            /* two, and one more operation */
+	{ 4096, 3, 2, 1, 2, EXTRAS - 1, EXTRAS, 1, true, 1 },        /* two, and a READ */
 	{ 0 },
 };
 
 static const struct plan few_plan[] = {
-	{ 4096, 3, 2, 1, 2, 0, CORE_EXTRAS, 2, true },
+	{ 4096, 3, 2, 1, 2, 0, CORE_EXTRAS, 5, true, 0 },
+	{ 4096, 3, 2, 3, 3, 0, 1, 1, true, 1 },
 	{ 0 },
 };
 
 static const struct plan all_plan[] = {
-	{ 4096, SHAPES, 2, 3, 3, 0, 1, 1, false },
-	{ 4096, SHAPES, 3, 1, 2, 0, EXTRAS, 1, false },
-	{ 4096, CORE_SHAPES, 2, 3, 3, 1, EXTRAS, 1, false },
-	{ 512, CORE_SHAPES, 2, 2, 3, 0, 1, 1, false },
-	{ 512, CORE_SHAPES, 2, 1, 2, 1, EXTRAS, 1, false },
+	{ 4096, SHAPES, 2, 3, 3, 0, 1, 7, false, 0 },
+	{ 4096, SHAPES, 3, 1, 2, 0, EXTRAS, 7, false, 0 },
+	{ 4096, CORE_SHAPES, 2, 3, 3, 1, EXTRAS, 7, false, 0 },
+	{ 512, CORE_SHAPES, 2, 2, 3, 0, 1, 7, false, 0 },
+	{ 512, CORE_SHAPES, 2, 1, 2, 1, EXTRAS, 7, false, 0 },
+	{ 4096, FULL_SHAPES, 2, 1, 3, 0, EXTRAS, 7, false, 2 },
 	{ 0 },
 };
 
@@ -552,22 +586,30 @@ static void visit_writes(const struct plan *plan, unsigned index, unsigned count
 		return;
 	}
 	for (; kind < plan->shapes * plan->stables; kind++) {
-		const struct shape *s = &shapes[kind / plan->stables];
+		const struct shape *s = &(plan->refusals ? full_shapes : shapes)[kind / plan->stables];
 
 		scenario.op[index] = (struct op){ .kind = OP_WRITE, .start = s->start, .end = s->end, .stable = stables[kind % plan->stables] };
 		visit_writes(plan, index + 1, count, plan->distinct ? align_down(kind, plan->stables) + plan->stables : kind, extra);
 	}
 }
 
+static void visit_size(const struct plan *plan, unsigned index)
+{
+	scenario.size = sizes[index];
+	scenario.hole = plan->refusals && index + 1 == ARRAY_SIZE(sizes);
+	for (unsigned e = plan->extra_first; e < plan->extra_end; e++)
+		for (unsigned n = plan->writes_min; n <= plan->writes_max; n++)
+			visit_writes(plan, 0, n, 0, &extras[e]);
+}
+
 static void visit_plan(const struct plan *plan)
 {
 	scenario.block = plan->block;
-	for (unsigned s = 0; s < ARRAY_SIZE(sizes); s += plan->size_step)
-		for (unsigned e = plan->extra_first; e < plan->extra_end; e++)
-			for (unsigned n = plan->writes_min; n <= plan->writes_max; n++) {
-				scenario.size = sizes[s];
-				visit_writes(plan, 0, n, 0, &extras[e]);
-			}
+	scenario.refusals = plan->refusals;
+	scenario.run_bytes = plan->refusals ? UNIT : 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (plan->sizes >> i & 1)
+			visit_size(plan, i);
 }
 
 static void start_runtime(void)
