@@ -18,7 +18,7 @@
 #include "runtime/fiber.h"
 #include "runtime/reactor.h"
 
-enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400, STALL_RETRY_MS = 1000, STALL_GIVE_UP_MS = 60000 };
+enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400, GIVE_UP_MS = 60000 };
 
 struct cache_config cache_limits;
 
@@ -167,18 +167,18 @@ noyield_fn void cache_give_up_locked(struct mapping *m)
 	struct mapping_waiter *w;
 	struct folio *f, *next;
 
-	if (!is_older(m->refused_since_ns, clock_mono_ns(), STALL_GIVE_UP_MS))
+	if (!is_older(m->refused_since_ns, clock_mono_ns(), GIVE_UP_MS))
 		return;
 	ASSERT(!m->runs_in_flight);
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (!w->error)
-			w->error = m->stall_error;
+			w->error = m->refused_error;
 	RB_FOREACH_SAFE(f, folio_tree, &m->folios, next)
 		if (f->dirty_seq)
 			mapping_remove_locked(m, f);
 	mapping_shrink_locked(m);
-	m->sticky_error = m->stall_error;
-	m->stalled_since_ns = m->refused_since_ns = 0;
+	m->sticky_error = m->refused_error;
+	m->refused_since_ns = m->retry_ns = 0;
 	mapping_tell_lost(m);
 }
 
@@ -193,8 +193,7 @@ static bool age_locked(struct mapping *m, uint64_t now)
 	}
 	if (!m->held) /* nothing dirty */
 		return false;
-	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !is_older(m->stalled_since_ns, now, STALL_RETRY_MS) &&
-	    !is_older(m->refused_since_ns, now, STALL_RETRY_MS))
+	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !(m->retry_ns && now >= m->retry_ns))
 		return false;
 	counter_add(&edges_forced, 1);
 	m->force = true;

@@ -128,7 +128,7 @@ static void fill_failed(struct mapping *m, uint64_t start, int error)
 
 	if (f && !f->run && f->dirty_seq && f->dirty_seq <= m->round_target) {
 		if (mapping_fail_locked(m, start, start + m->unit, m->stage_seq, f->unstable, error) && f->unstable)
-			f->dirty_seq = ++m->stage_seq;
+			mapping_requeue_locked(m, f);
 		else
 			mapping_remove_locked(m, f);
 		mapping_shrink_locked(m);

@@ -49,7 +49,7 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 
 enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8, HOLD_BACK_FAILURES_MAX = 6, HOLD_BACK_RATIO = 4 };
 
-static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, AHEAD_MAX = 16 << 20;
+static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, RETRY_NS = 1000000000, AHEAD_MAX = 16 << 20;
 
 /* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
 enum kicker { HAS_REFERENCE, HAS_NONE };
@@ -76,26 +76,24 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 {
 	static struct log_limit limit;
 	struct mapping_waiter *w;
+	bool keep = error_keeps_data(error);
 
 	log_limited(&limit, LOG_LEVEL_ERROR, "inode %llu on %u:%u: bytes %llu to %llu cannot be written: %s; %s", (unsigned long long)m->config.inode, m->config.dev_major,
 		    m->config.dev_minor, (unsigned long long)start, (unsigned long long)end, strerror(-error),
-		    error_keeps_data(error) ? "what was acknowledged is kept and tried again for a minute" : "they are lost, and clients are told");
+		    keep ? "what was acknowledged is kept and tried again for a minute" : "they are lost, and clients are told");
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (w->seq <= seq && w->start < end && start < w->end && !w->error)
 			w->error = error;
 	if (unstable)
 		m->sticky_error = error;
-	if (error_keeps_data(error)) {
-		m->stall_error = error;
-		if (!m->stalled_since_ns)
-			m->stalled_since_ns = clock_mono_ns();
-		m->refused |= unstable;
-		if (unstable && !m->refused_since_ns)
-			m->refused_since_ns = clock_mono_ns();
-		return true;
+	if (!keep)
+		mapping_tell_lost(m);
+	if (keep && unstable) {
+		m->refused = true;
+		m->refused_error = error;
+		m->refused_since_ns = m->refused_since_ns ? m->refused_since_ns : clock_mono_ns();
 	}
-	mapping_tell_lost(m);
-	return false;
+	return keep;
 }
 
 /*
@@ -170,10 +168,10 @@ static bool wants_sync(const struct round *r)
 	return r->waited_for && r->how != MAPPING_WRITTEN;
 }
 
-/* What is left of the round, `run` (or NULL) and the file's tail, and its sync. True: there was anything to write. */
+/* What is left of the round, `run` (or NULL) and the file's tail, and its sync if it has one. True: there was anything to write. */
 static bool write_last(struct mapping *m, const struct round *r, struct run *run)
 {
-	struct run_end end = { .target = r->target, .tail = r->limit == UINT64_MAX, .data_only = r->how == MAPPING_SYNC_DATA };
+	struct run_end end = { .target = r->target, .tail = r->limit == UINT64_MAX, .how = wants_sync(r) ? r->how : MAPPING_WRITTEN };
 	bool any = run_write_last(m, run, &end);
 
 	if (end.synced)
@@ -242,10 +240,7 @@ static void round_write(struct mapping *m, const struct round *r)
 	do {
 		again = r->forced && fill_round(m, r->target, r->limit);
 		again |= write_runs(m, r);
-		if (wants_sync(r))
-			again |= r->limit == UINT64_MAX && write_last(m, r, NULL);
-		else
-			again |= r->forced && r->limit == UINT64_MAX && run_write_tail(m, r->target);
+		again |= r->forced && r->limit == UINT64_MAX && write_last(m, r, NULL);
 	} while (again && r->forced);
 }
 
@@ -336,6 +331,7 @@ static bool round_begin(struct mapping *m, struct round *r, bool begun, bool *re
 	ASSERT(work || !begun); /* nobody else answers waiters */
 	m->flushed_seq = m->round_target = r->target;
 	m->force = m->refused = false;
+	m->requeued = 0;
 	if (work && !begun)
 		mapping_disk_begin_locked(m);
 	m->flusher_running = work;
@@ -358,22 +354,21 @@ static void expect_writers_locked(struct mapping *m, const struct round *r, unsi
 	m->gather_until_ns = now + min_u64(m->round_ns * 2, GATHER_NS_MAX);
 }
 
-static void round_end(struct mapping *m, const struct round *r)
+/* Of what the disk refused, for lack of space, what was acknowledged is kept. */
+static void settle_refused_locked(struct mapping *m, const struct round *r)
+{
+	if (m->refused)
+		m->retry_ns = clock_mono_ns() + RETRY_NS;
+	else if (!m->dirty_bytes || (r->forced && r->limit == UINT64_MAX)) /* all that was kept has been tried again, and has gone */
+		m->refused_since_ns = m->retry_ns = 0;
+	cache_give_up_locked(m);
+}
+
+static void answer_waiters_locked(struct mapping *m, const struct round *r)
 {
 	struct mapping_waiter *w, *next;
 	unsigned answered = 0;
 
-	leaf_lock(&m->lock);
-	if (!m->dirty_bytes || (r->forced && r->limit == UINT64_MAX && !m->refused)) /* all that was kept has been tried again, and has gone */
-		m->refused_since_ns = 0;
-	cache_give_up_locked(m);
-	if (r->how != MAPPING_WRITTEN && !m->dirty_bytes && m->stage_seq == r->target)
-		mapping_show_disk_locked(m);
-	if (r->forced || !m->dirty_bytes)
-		m->deferred_since_ns = 0;
-	else if (!m->deferred_since_ns)
-		m->deferred_since_ns = clock_mono_ns();
-	m->growth_error = 0;
 	TAILQ_FOREACH_SAFE(w, &m->waiters, link, next) {
 		if (!r->waited_for || w->seq > r->target || w->how > r->how || w->end > r->limit)
 			continue;
@@ -385,11 +380,23 @@ static void round_end(struct mapping *m, const struct round *r)
 			fiber_unpark(w->fiber);
 	}
 	expect_writers_locked(m, r, answered);
+}
+
+static void round_end(struct mapping *m, const struct round *r)
+{
+	leaf_lock(&m->lock);
+	settle_refused_locked(m, r);
+	if (r->how != MAPPING_WRITTEN && !m->dirty_bytes && m->stage_seq == r->target)
+		mapping_show_disk_locked(m);
+	if (r->forced || !m->dirty_bytes)
+		m->deferred_since_ns = 0;
+	else if (!m->deferred_since_ns)
+		m->deferred_since_ns = clock_mono_ns();
+	m->growth_error = 0;
+	answer_waiters_locked(m, r);
 	if (r->limit != UINT64_MAX || (!r->forced && (m->walk_failed || m->walk_partly)))
 		m->flushed_seq = r->target - 1; /* what was held back, or lies past an error or before where it began, is still to go, also where nobody waits for it */
-	if (!m->dirty_bytes)
-		m->stalled_since_ns = 0;
-	if (m->stalled_since_ns) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */
+	if (m->refused && m->stage_seq - r->target == m->requeued) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */
 		m->flushed_seq = m->stage_seq;
 	leaf_unlock(&m->lock);
 }
@@ -676,8 +683,8 @@ static int begin_check(struct mapping *m, const struct mapping_write *w, uint32_
 	int error = m->sticky_error;
 	m->sticky_error = 0;
 	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over(w->payer);
-	if (!error && *wait && m->stalled_since_ns)
-		error = m->stall_error;
+	if (!error && *wait && m->refused_since_ns)
+		error = m->refused_error;
 	/* Room is for those who fill the hole, not for those who are ahead. */
 	*wait |= m->held_back_from != UINT64_MAX && w->start >= m->held_back_from && w->start - m->held_back_from >= AHEAD_MAX;
 	/* Half-written edges are filled for room's sake only if nothing else is left to write. */

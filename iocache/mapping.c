@@ -135,6 +135,12 @@ static void account_dirty(struct mapping *m, const struct folio *f, int sign)
 	counter_add(&uncached_dirty, f->mark ? bytes : 0);
 }
 
+noyield_fn void mapping_requeue_locked(struct mapping *m, struct folio *f)
+{
+	f->dirty_seq = ++m->stage_seq;
+	m->requeued++;
+}
+
 noyield_fn void mapping_mark_locked(struct folio *f, bool mark)
 {
 	if (is_accounted(f) && f->mark != mark)

@@ -82,10 +82,11 @@ struct mapping {
 	bool held;                        /* config.hold() was called */
 	enum mapping_unsynced unsynced;
 	uint64_t deferred_since_ns;       /* a half-written dirty unit waits since; 0: none */
-	uint64_t stalled_since_ns;        /* writing fails in a way that keeps data (ENOSPC ...) since; 0: no */
-	int stall_error;
-	bool refused;                     /* the running round met such an error, and kept the data */
-	uint64_t refused_since_ns;        /* ... some of it is kept since, whatever else could be written meanwhile; 0: none */
+	bool refused;                     /* the running round met an error that keeps data (ENOSPC ...), and kept some */
+	uint64_t requeued;                /* ... under so many new numbers */
+	int refused_error;
+	uint64_t refused_since_ns;        /* some such data is kept since, whatever else could be written meanwhile; 0: none */
+	uint64_t retry_ns;                /* it is tried again then, if nothing new comes before */
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
 	struct mapping_waiter_list waiters;
@@ -112,6 +113,8 @@ noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f);
 noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint64_t end);
 /* f holds bytes of stage `seq` that the device lacks; an older number that it carries already stays. */
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
+/* f, dirty, has been refused and is kept, for a later round: this one has written what it could. */
+noyield_fn void mapping_requeue_locked(struct mapping *m, struct folio *f);
 /* The dropbehind mark, and the account of uncached dirty bytes with it. */
 noyield_fn void mapping_mark_locked(struct folio *f, bool mark);
 /* f's written bytes have changed: count it among the open edges, or no longer. */
@@ -211,7 +214,7 @@ struct run {
 struct run_end {
 	uint64_t target;                  /* stages up to this one ... */
 	bool tail;                        /* ... also of the unit with the end of file in it */
-	bool data_only;
+	enum mapping_sync_how how;        /* MAPPING_WRITTEN: no sync */
 	bool synced;                      /* result: the sync was tried */
 	int error;                        /* result: and failed; 0 or -errno */
 };
@@ -237,11 +240,9 @@ enum { BUSY_MAX = 5 };
 noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk);
 /* Write, account, free. */
 fiber_fn void run_write(struct run *r);
-/* The unit with the logical end of file in it, if dirty with a number up to target: its dirty bytes through the page cache. True: it was. */
-fiber_fn bool run_write_tail(struct mapping *m, uint64_t target);
 /*
- * The end of a round in one trip: r (or NULL) as run_write() does, the tail as run_write_tail() does, then a sync; without it if a write fails. True: there was
- * anything to write.
+ * The end of a round in one trip: r (or NULL) as run_write() does; the unit with the logical end of file in it, if dirty with a number up to the target, by its dirty bytes
+ * through the page cache; then a sync, unless a write failed. True: there was anything to write.
  */
 fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end);
 /* Begin and end of a flusher's child (a run, a fill): the flusher waits until fewer than `below` are left. */

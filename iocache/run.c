@@ -171,7 +171,7 @@ static void folio_failed(struct mapping *m, struct folio *f, bool keep)
 		if (f->blocks)
 			bits_move(f->blocks->dirty, f->blocks->flight);
 		f->run = 0;
-		f->dirty_seq = ++m->stage_seq; /* for a later round: this one has written what it could */
+		mapping_requeue_locked(m, f);
 	} else if (!f->blocks || !f->dirty_seq) {
 		mapping_remove_locked(m, f);
 	} else {
@@ -215,8 +215,6 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 		m->walk_cursor = end;
 		keep = mapping_fail_locked(m, done, end, r->seq, any_unstable(m, r->id, align_down(done, m->unit), end), error);
 		m->growth_error = keep && r->growing ? error : m->growth_error;
-	} else {
-		m->stalled_since_ns = 0;
 	}
 	for (at = start; (f = mapping_first_locked(m, at)) && f->start < end; at = next) { /* keeping one unit may drop others: no pointer lasts */
 		next = folio_end(f);
@@ -321,51 +319,18 @@ static struct iovec tail_range(const struct tail *t, unsigned i)
 	return (struct iovec){ .iov_base = t->data + range->start, .iov_len = range->end - range->start };
 }
 
-/* Where the writing of the tail ended, as a byte of the file. */
-static uint64_t write_ranges(struct mapping *m, const struct tail *t, int *error)
+/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
+static bool refuse_tail_locked(struct mapping *m, struct tail *t)
 {
-	uint64_t done = t->run.start;
-
-	*error = 0;
-	for (unsigned i = 0; i < t->dirty.count && !*error; i++) {
-		struct iovec iov = tail_range(t, i);
-		uint64_t from = t->run.start + t->dirty.range[i].start;
-
-		done = from + io_pwritev_all(m->config.buffered_fd, &iov, 1, from, 0, error);
-	}
-	return done;
-}
-
-static void write_tail(struct mapping *m, struct tail *t)
-{
-	uint64_t done;
-	int error;
-
-	leaf_lock(&m->lock);
-	/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
-	error = t->run.end > m->disk_size ? m->growth_error : 0;
-	leaf_unlock(&m->lock);
-	counter_add(&tails, 1);
-	done = error ? t->run.start : write_ranges(m, t, &error);
-	leaf_lock(&m->lock);
-	complete_locked(m, &t->run, done, error);
-	leaf_unlock(&m->lock);
+	if (!t->hold || t->run.end <= m->disk_size || !m->growth_error)
+		return false;
+	complete_locked(m, &t->run, t->run.start, m->growth_error);
 	buf_put(t->hold);
+	t->hold = NULL;
+	return true;
 }
 
-fiber_fn bool run_write_tail(struct mapping *m, uint64_t target)
-{
-	struct tail t;
-
-	leaf_lock(&m->lock);
-	take_tail_locked(m, target, &t);
-	leaf_unlock(&m->lock);
-	if (t.hold)
-		write_tail(m, &t);
-	return t.hold;
-}
-
-/* A round's last run, tail and sync, as one piece of work. */
+/* A round's last run, tail and sync, each of them or none, as one piece of work. */
 struct last {
 	struct run *run; /* or NULL */
 	struct tail tail;
@@ -379,9 +344,11 @@ static void add_write(struct last *l, int fd, struct iovec *iov, unsigned iovcnt
 	l->writes[l->finish.count++] = (struct io_write){ .fd = fd, .iov = iov, .iovcnt = iovcnt, .offset = offset };
 }
 
-static void plan_last(struct mapping *m, struct last *l, bool data_only)
+static void plan(struct mapping *m, struct last *l, enum mapping_sync_how how)
 {
-	l->finish = (struct io_finish){ .writes = l->writes, .fd = m->config.buffered_fd, .flags = data_only ? IO_FSYNC_DATA : 0 };
+	l->finish = (struct io_finish){
+		.writes = l->writes, .fd = how == MAPPING_WRITTEN ? -1 : m->config.buffered_fd, .flags = how == MAPPING_SYNC_DATA ? IO_FSYNC_DATA : 0,
+	};
 	if (l->run)
 		add_write(l, run_fd(m), l->run->iov, l->run->count, l->run->start);
 	for (unsigned i = 0; l->tail.hold && i < l->tail.dirty.count; i++) {
@@ -390,61 +357,86 @@ static void plan_last(struct mapping *m, struct last *l, bool data_only)
 	}
 }
 
+static bool is_whole(const struct last *l)
+{
+	return l->finish.complete == l->finish.count;
+}
+
+static bool run_failed(const struct last *l)
+{
+	return l->run && !l->finish.complete;
+}
+
 /* The tail was tried, whether or not it came to its end. */
 static void tail_ended_locked(struct mapping *m, struct last *l)
 {
 	const struct io_finish *f = &l->finish;
-	bool failed = f->complete < f->count;
-	const struct io_write *at = &l->writes[failed ? f->complete : f->count - 1];
+	const struct io_write *at = &l->writes[is_whole(l) ? f->count - 1 : f->complete];
 
 	counter_add(&tails, 1);
-	complete_locked(m, &l->tail.run, at->offset + at->done, failed ? f->error : 0);
+	complete_locked(m, &l->tail.run, at->offset + at->done, is_whole(l) ? 0 : f->error);
 }
 
-/* True: the tail is still to be written, since it was the run that failed. */
-static bool last_ended(struct mapping *m, struct last *l, enum mapping_unsynced had)
+static void make_trip(struct mapping *m, struct last *l, enum mapping_sync_how how)
 {
-	const struct io_finish *f = &l->finish;
-	bool synced = f->complete == f->count, run_failed = l->run && !f->complete;
-	enum mapping_unsynced others;
+	enum mapping_unsynced had, others;
 
+	plan(m, l, how);
+	leaf_lock(&m->lock);
+	had = m->unsynced;
+	if (how != MAPPING_WRITTEN) /* before the sync: what others write while it runs is not covered by it */
+		m->unsynced = how == MAPPING_SYNC_DATA ? UNSYNCED_TIMES : SYNCED;
+	leaf_unlock(&m->lock);
+	io_finish(&l->finish);
 	leaf_lock(&m->lock);
 	others = m->unsynced; /* written by others, while this ran */
 	if (l->run)
-		end_locked(m, l->run, l->writes[0].done, run_failed ? f->error : 0);
-	if (l->tail.hold && !run_failed)
+		end_locked(m, l->run, l->writes[0].done, run_failed(l) ? l->finish.error : 0);
+	if (l->tail.hold && !run_failed(l))
 		tail_ended_locked(m, l);
-	if (synced)
+	if (how != MAPPING_WRITTEN && is_whole(l))
 		m->unsynced = others;
 	else if (m->unsynced < had)
 		m->unsynced = had;
 	leaf_unlock(&m->lock);
-	return l->tail.hold && run_failed;
+}
+
+/* True: the tail, if there was one, has met its fate without being written. */
+static bool take_tail(struct mapping *m, struct last *l, uint64_t target)
+{
+	leaf_lock(&m->lock);
+	take_tail_locked(m, target, &l->tail);
+	bool refused = refuse_tail_locked(m, &l->tail);
+	leaf_unlock(&m->lock);
+	return refused;
+}
+
+/* The run that was to precede the tail has failed. */
+static void tail_alone(struct mapping *m, struct last *l)
+{
+	leaf_lock(&m->lock);
+	bool refused = refuse_tail_locked(m, &l->tail);
+	leaf_unlock(&m->lock);
+	l->run = NULL;
+	if (!refused)
+		make_trip(m, l, MAPPING_WRITTEN);
 }
 
 fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end)
 {
 	struct last l = { .run = r };
-	enum mapping_unsynced had;
+	bool refused = end->tail && take_tail(m, &l, end->target);
 
-	leaf_lock(&m->lock);
-	if (end->tail && !m->growth_error)
-		take_tail_locked(m, end->target, &l.tail);
-	had = m->unsynced;
-	if (r || l.tail.hold) /* before the sync: what others write while it runs is not covered by it */
-		m->unsynced = end->data_only ? UNSYNCED_TIMES : SYNCED;
-	leaf_unlock(&m->lock);
 	if (!r && !l.tail.hold)
-		return end->tail && run_write_tail(m, end->target); /* one that growth_error refuses: who waits for it hears of that */
-	plan_last(m, &l, end->data_only);
-	io_finish(&l.finish);
-	if (last_ended(m, &l, had))
-		write_tail(m, &l.tail);
-	else if (l.tail.hold)
+		return refused;
+	make_trip(m, &l, end->how);
+	end->synced = end->how != MAPPING_WRITTEN && is_whole(&l);
+	end->error = end->synced ? l.finish.error : 0;
+	if (l.tail.hold && run_failed(&l))
+		tail_alone(m, &l);
+	if (l.tail.hold)
 		buf_put(l.tail.hold);
 	if (r)
 		run_free(m, r);
-	end->synced = l.finish.complete == l.finish.count;
-	end->error = end->synced ? l.finish.error : 0;
 	return true;
 }

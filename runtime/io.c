@@ -189,7 +189,8 @@ static void finish_by(io_caller *call, struct io_finish *f)
 		if (f->error)
 			return;
 	}
-	f->error = sync_by(call, f->fd, f->flags);
+	if (f->fd >= 0)
+		f->error = sync_by(call, f->fd, f->flags);
 }
 
 static ssize_t call_blocking(struct io_op *op, const char *why)
@@ -205,7 +206,9 @@ static void finish_on_thread(void *arg)
 
 void io_finish(struct io_finish *f)
 {
-	if (!backend->real_files || !pool_try_run(finish_on_thread, f, &cred_data))
+	bool several = f->count + (f->fd >= 0) > 1;
+
+	if (!several || !backend->real_files || !pool_try_run(finish_on_thread, f, &cred_data))
 		finish_by(io_call, f);
 }
 

@@ -61,8 +61,8 @@ struct io_op {
 };
 
 /*
- * Writes, each of all its iov (which is consumed), then a sync: one after the other, and nothing after what fails. A pool thread makes them all in one trip if most
- * have nothing to do, which spares a wake-up on both sides for each. The caller owns both structs.
+ * Writes, each of all its iov (which is consumed), then perhaps a sync: one after the other, and nothing after what fails. If they are several a pool thread makes them all in one
+ * trip if most have nothing to do, which spares a wake-up on both sides for each. The caller owns both structs.
  */
 struct io_write {
 	int fd;
@@ -74,7 +74,7 @@ struct io_write {
 struct io_finish {
 	struct io_write *writes;
 	unsigned count;
-	int fd;              /* to sync */
+	int fd;              /* to sync; -1: no sync */
 	unsigned flags;      /* ... IO_FSYNC_DATA */
 	unsigned complete;   /* result: so many of the writes are */
 	int error;           /* result: 0, or -errno of the write after these, or of the sync if all are */

@@ -676,9 +676,11 @@ static void given_up(void)
 	cr_assert_eq(rig_write(0, UNIT, 3, VFS_FILE_SYNC), 0);
 	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
 	cr_assert_eq(rig_write(10 * UNIT, UNIT, 2, VFS_UNSTABLE), 0);
-	fiber_sleep_ns(60040000000); /* refused for a minute, and tried once more */
+	fiber_sleep_ns(58000000000);
+	cr_assert_eq(rig_mapping->dirty_bytes, UNIT);
 	while (!rig_mapping->runs_in_flight)
 		fiber_sleep_ns(10000);
+	rig_mapping->refused_since_ns -= 2000000000; /* a minute ago: this is the last try */
 	fault_disarm_all();
 	cr_assert_eq(rig_write(0, UNIT, 4, VFS_FILE_SYNC), -ENOSPC); /* of the last try: it sticks to the file, and is told once */
 	rig_jobs(&job, 1);

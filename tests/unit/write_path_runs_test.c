@@ -135,6 +135,54 @@ Test(write_path_runs, a_sync_answers_only_what_was_staged_before_it) /* 1b.4 */
 	rig_run_cut(&(struct rig_config){ .latency_ns_max = 10000000 }, next_sync, both_there);
 }
 
+/* Two runs beside each other inside the file: the sync that follows them is an operation of its own, after both. */
+static struct rig_job apart[2];
+
+static void start_apart(enum vfs_stable stable)
+{
+	cr_assert_eq(rig_write(0, 40 * rig_unit, 9, VFS_FILE_SYNC), 0);
+	for (unsigned i = 0; i < 2; i++)
+		apart[i] = (struct rig_job){ .offset = 10 * (1 + i) * rig_unit, .len = rig_unit, .value = (uint8_t)(1 + i), .stable = stable };
+	rig_start(apart, 2);
+}
+
+/* A COMMIT that finds nothing left to write waits for the sync that is under way. */
+static void commit_meets_sync(void)
+{
+	start_apart(VFS_FILE_SYNC);
+	while (sim_stats().writes < 3 || rig_mapping->dirty_bytes)
+		fiber_yield();
+	cr_assert_not(apart[0].done || apart[1].done);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	sim_power_cut();
+}
+
+static void both_apart(void)
+{
+	rig_expect_disk(10 * rig_unit, rig_unit, 1);
+	rig_expect_disk(20 * rig_unit, rig_unit, 2);
+}
+
+Test(write_path_runs, a_commit_waits_for_the_sync_that_is_under_way) /* 1b.4, 1.10 */
+{
+	rig_run_cut(&(struct rig_config){ .latency_ns_max = 10000000 }, commit_meets_sync, both_apart);
+}
+
+static void times_owed(void)
+{
+	uint64_t before;
+
+	start_apart(VFS_DATA_SYNC);
+	rig_wait(apart, 2);
+	before = sim_stats().fsyncs;
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(sim_stats().fsyncs, before + 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(sim_stats().fsyncs, before + 1);
+}
+
+Test(write_path_runs, after_a_data_sync_of_several_runs_the_times_are_owed) { rig_run(&plain, times_owed); } /* 1.8 */
+
 /* ---- bounds ---- */
 
 enum { BOUND_UNITS = 8 };
