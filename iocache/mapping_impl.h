@@ -242,7 +242,7 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk);
 fiber_fn void run_write(struct run *r);
 /*
  * The end of a round in one trip: r (or NULL) as run_write() does; the unit with the logical end of file in it, if dirty with a number up to the target, by its dirty bytes
- * through the page cache; then a sync, unless a write failed. True: there was anything to write.
+ * through the page cache; then a sync, unless a write failed. True: it wrote something, or tried to.
  */
 fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end);
 /* Begin and end of a flusher's child (a run, a fill): the flusher waits until fewer than `below` are left. */

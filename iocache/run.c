@@ -320,14 +320,13 @@ static struct iovec tail_range(const struct tail *t, unsigned i)
 }
 
 /* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
-static bool refuse_tail_locked(struct mapping *m, struct tail *t)
+static void refuse_tail_locked(struct mapping *m, struct tail *t)
 {
-	if (!t->hold || t->run.end <= m->disk_size || !m->growth_error)
-		return false;
+	if (!t->hold || !m->growth_error)
+		return;
 	complete_locked(m, &t->run, t->run.start, m->growth_error);
 	buf_put(t->hold);
 	t->hold = NULL;
-	return true;
 }
 
 /* A round's last run, tail and sync, each of them or none, as one piece of work. */
@@ -401,34 +400,33 @@ static void make_trip(struct mapping *m, struct last *l, enum mapping_sync_how h
 	leaf_unlock(&m->lock);
 }
 
-/* True: the tail, if there was one, has met its fate without being written. */
-static bool take_tail(struct mapping *m, struct last *l, uint64_t target)
+static void take_tail(struct mapping *m, struct last *l, uint64_t target)
 {
 	leaf_lock(&m->lock);
 	take_tail_locked(m, target, &l->tail);
-	bool refused = refuse_tail_locked(m, &l->tail);
+	refuse_tail_locked(m, &l->tail);
 	leaf_unlock(&m->lock);
-	return refused;
 }
 
 /* The run that was to precede the tail has failed. */
 static void tail_alone(struct mapping *m, struct last *l)
 {
 	leaf_lock(&m->lock);
-	bool refused = refuse_tail_locked(m, &l->tail);
+	refuse_tail_locked(m, &l->tail);
 	leaf_unlock(&m->lock);
 	l->run = NULL;
-	if (!refused)
+	if (l->tail.hold)
 		make_trip(m, l, MAPPING_WRITTEN);
 }
 
 fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *end)
 {
 	struct last l = { .run = r };
-	bool refused = end->tail && take_tail(m, &l, end->target);
 
+	if (end->tail)
+		take_tail(m, &l, end->target);
 	if (!r && !l.tail.hold)
-		return refused;
+		return false;
 	make_trip(m, &l, end->how);
 	end->synced = end->how != MAPPING_WRITTEN && is_whole(&l);
 	end->error = end->synced ? l.finish.error : 0;
