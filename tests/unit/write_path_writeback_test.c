@@ -361,6 +361,53 @@ static void refused_once(void)
 Test(write_path_writeback, what_was_refused_and_has_gone_is_not_given_up) { rig_run(&(struct rig_config){ .latency_ns_max = 40000000 }, refused_once); } /* 5.8 */
 Test(write_path_writeback, what_is_refused_is_given_up_though_others_go) { rig_run(&(struct rig_config){ .disk_bytes = 16 * 4096 }, refused_beside_others); } /* 5.8 */
 
+/* What comes while a round is refused something goes with the next one, at once; and that one tries the refused again. */
+static void came_meanwhile(void)
+{
+	make_file(16);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	cr_assert_eq(rig_write(0, rig_unit, 2, VFS_UNSTABLE), 0);
+	for (unsigned i = 0; !rig_mapping->runs_in_flight; i++) {
+		cr_assert_lt(i, 1000);
+		fiber_yield();
+	}
+	cr_assert_eq(rig_write(10 * rig_unit, rig_unit, 3, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(100000000);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	rig_expect_disk(10 * rig_unit, rig_unit, 3);
+	rig_expect_disk(0, rig_unit, 2);
+}
+
+Test(write_path_writeback, what_comes_while_others_are_refused_does_not_wait) { rig_run(&plain, came_meanwhile); } /* 5.8 */
+
+/* With no room left for more, on a full disk, all who wait for room are told at once: not one after the other, by a try of the disk for each. */
+static void told_at_once(void)
+{
+	struct rig_job job[16];
+	uint64_t begun;
+
+	make_file(1);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(rig_write(10 * rig_unit, 4 * rig_unit, 2, VFS_UNSTABLE), 0);
+	while (!rig_mapping->refused_since_ns)
+		fiber_sleep_ns(100000);
+	begun = clock_mono_ns();
+	for (unsigned i = 0; i < 16; i++)
+		job[i] = (struct rig_job){ .offset = (20 + i) * rig_unit, .len = rig_unit, .value = 1, .stable = VFS_UNSTABLE };
+	rig_jobs(job, 16);
+	for (unsigned i = 0; i < 16; i++)
+		cr_assert_eq(job[i].error, -ENOSPC);
+	cr_assert_lt(clock_mono_ns() - begun, 1000000);
+	fault_disarm_all();
+	fiber_sleep_ns(2000000000);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+}
+
+Test(write_path_writeback, a_full_disk_is_told_to_all_who_wait_for_room) /* 5.8, 5.10 */
+{
+	rig_run(&(struct rig_config){ .cache = { .file_dirty_bytes_max = 4 * 4096 } }, told_at_once);
+}
+
 /* A sync that failed is not made up for by the next one: who waited is told, the verifier changes, and nothing pretends to be written again. */
 static void failed_sync(void)
 {
