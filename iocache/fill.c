@@ -89,7 +89,7 @@ static int fill_by_reading(struct mapping *m, uint64_t start)
 
 	if (!mem)
 		return -ENOMEM;
-	error = mapping_read_device(m, mapping_can_direct(m), mem, start, start + m->unit);
+	error = mapping_read_device(m, mapping_can_read_direct(m), mem, start, start + m->unit);
 	counter_add(&fills_read, 1);
 	leaf_lock(&m->lock);
 	f = error ? NULL : mapping_find_locked(m, start);

@@ -35,7 +35,10 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	if (!m)
 		return NULL;
 	m->config = *config;
+	if (!config->read_block)
+		m->config.read_block = config->block;
 	m->unit = (uint32_t)max_u64(PAGE_BYTES, config->block);
+	m->read_unit = (uint32_t)max_u64(PAGE_BYTES, m->config.read_block);
 	fiber_rangelock_init(&m->ranges);
 	leaf_lock_init(&m->lock);
 	RB_INIT(&m->folios);
@@ -47,6 +50,7 @@ struct mapping *mapping_create(const struct mapping_config *config)
 	fiber_cond_init(&m->filled);
 	m->size = m->disk_size = config->size;
 	m->dio_align = config->block;
+	m->dio_read_align = m->config.read_block;
 	m->disk_changes = 1;
 	m->held_back_from = m->early_at = UINT64_MAX;
 	m->disk_mtime = config->mtime;
@@ -90,6 +94,11 @@ noyield_fn bool mapping_owes_sync(struct mapping *m)
 noyield_fn uint32_t mapping_unit(const struct mapping *m)
 {
 	return m->unit;
+}
+
+noyield_fn uint32_t mapping_read_unit(const struct mapping *m)
+{
+	return m->read_unit;
 }
 
 noyield_fn uint64_t mapping_size(struct mapping *m)
@@ -512,6 +521,16 @@ noyield_fn uint64_t mapping_look(struct mapping *m)
 	return look;
 }
 
+noyield_fn uint32_t mapping_statx_read_align(const struct statx *stx)
+{
+	uint32_t align;
+
+	if (!(stx->stx_mask & IO_STATX_DIO_READ_ALIGN))
+		return stx->stx_dio_offset_align;
+	memcpy(&align, (const uint8_t *)stx + IO_STATX_DIO_READ_ALIGN_AT, sizeof align);
+	return align;
+}
+
 noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct statx *stx, struct mapping_attr *attr)
 {
 	struct timespec ctime = timespec_of(stx->stx_ctime);
@@ -519,8 +538,10 @@ noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct stat
 	leaf_lock(&m->lock);
 	if (look_is_good_locked(m, look) && (ctime.tv_sec != m->disk_ctime.tv_sec || ctime.tv_nsec != m->disk_ctime.tv_nsec))
 		take_over(m, stx);
-	if (stx->stx_mask & MAPPING_STATX_DIOALIGN)
+	if (stx->stx_mask & IO_STATX_DIOALIGN) {
 		m->dio_align = stx->stx_dio_offset_align;
+		m->dio_read_align = mapping_statx_read_align(stx);
+	}
 	mapping_attr_locked(m, attr);
 	leaf_unlock(&m->lock);
 }
@@ -539,6 +560,14 @@ noyield_fn bool mapping_can_direct(struct mapping *m)
 {
 	leaf_lock(&m->lock);
 	bool can = m->config.direct_fd >= 0 && m->dio_align && m->dio_align <= m->unit;
+	leaf_unlock(&m->lock);
+	return can;
+}
+
+noyield_fn bool mapping_can_read_direct(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	bool can = m->config.direct_fd >= 0 && m->dio_read_align && m->dio_read_align <= m->read_unit;
 	leaf_unlock(&m->lock);
 	return can;
 }

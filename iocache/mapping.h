@@ -12,6 +12,7 @@
 
 #include <time.h>
 
+#include "runtime/io.h"
 #include "runtime/sync.h"
 
 struct buf;
@@ -41,6 +42,7 @@ struct mapping_config {
 	int direct_fd;            /* O_DIRECT; -1: the file has no direct I/O, only mapping_write_through() is used (block is 0 then) */
 	int buffered_fd;          /* the same file through the kernel's page cache: for the open tail block */
 	uint32_t block;           /* dio_offset_align, 512...65536 */
+	uint32_t read_block;      /* dio_read_offset_align, if the kernel tells; 0: like block */
 	uint64_t size;            /* i_size now */
 	struct timespec mtime, ctime;
 	uint64_t inode;           /* the file's name in the log */
@@ -60,6 +62,8 @@ noyield_fn bool mapping_is_idle(struct mapping *m);
 /* Something was written through it that no sync has covered: whoever closes the file syncs it, and changes the verifier if that fails. */
 noyield_fn bool mapping_owes_sync(struct mapping *m);
 noyield_fn uint32_t mapping_unit(const struct mapping *m);
+/* At most a unit: what direct reads are multiples of. */
+noyield_fn uint32_t mapping_read_unit(const struct mapping *m);
 noyield_fn uint64_t mapping_size(struct mapping *m);
 
 /* Attributes as clients see them (WRITE_PATH 1.12). */
@@ -161,7 +165,7 @@ noyield_fn void mapping_readahead(struct mapping *m, uint64_t client, uint64_t s
 /* A READ has its bytes: what was in hand only for it goes. keep: it stays, like what others read (misaligned_dontcache=no). */
 noyield_fn void mapping_prune(struct mapping *m, uint64_t start, uint64_t end, bool keep);
 /*
- * Bytes [start, end) as the device has them (direct: unit-aligned, mem page-aligned), or the page cache; zeros past the end of the file there. 0 or -errno.
+ * Bytes [start, end) as the device has them (direct: multiples of mapping_read_unit(), mem page-aligned), or the page cache; zeros past the end of the file there. 0 or -errno.
  */
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end);
 
@@ -175,10 +179,14 @@ noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct stat
  * The mtime that clients were shown, if the disk has another: whoever closes the file sets it, so that it does not change for them. False: the disk has it.
  */
 noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime);
-/* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with STATX_DIOALIGN, has not outgrown the unit. */
+/* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with MAPPING_STATX_ALIGN, has not outgrown the unit. */
 noyield_fn bool mapping_can_direct(struct mapping *m);
+/* The same of direct reads, in multiples of mapping_read_unit(): a reflink, which makes the file's blocks the granularity of its writes, leaves that of reads as it was. */
+noyield_fn bool mapping_can_read_direct(struct mapping *m);
 
-/* STATX_DIOALIGN of Linux 6.1; headers may be older. */
-enum { MAPPING_STATX_DIOALIGN = 0x2000 };
+/* What to ask statx for, beside the size and times, so that mapping_attr() knows whether direct I/O is still legal. */
+enum { MAPPING_STATX_ALIGN = IO_STATX_DIOALIGN | IO_STATX_DIO_READ_ALIGN };
+/* The granularity of direct reads: what statx says of it, or, where the kernel does not tell, that of all direct I/O. */
+noyield_fn uint32_t mapping_statx_read_align(const struct statx *stx);
 
 #endif

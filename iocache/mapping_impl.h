@@ -36,7 +36,7 @@ enum mapping_unsynced { SYNCED, UNSYNCED_TIMES, UNSYNCED_DATA };
 struct mapping {
 	/* immutable after creation */
 	struct mapping_config config;
-	uint32_t unit;
+	uint32_t unit, read_unit;
 	struct fiber_rangelock ranges;    /* has its own lock; always taken before `lock` */
 
 	TAILQ_ENTRY(mapping) link;        /* protected by the cache's list lock, which is taken before `lock` */
@@ -62,7 +62,7 @@ struct mapping {
 	uint64_t walk_cursor;             /* where the next unforced round begins: past the error that ended the last one, or 0 */
 	unsigned runs_in_flight;
 	uint64_t disk_changes;            /* begins and ends of our own changes, plus one: what mapping_look() gives */
-	uint32_t dio_align;               /* as of the last statx that told */
+	uint32_t dio_align, dio_read_align; /* as of the last statx that told */
 	unsigned disk_busy;               /* our own changes of the file are under way, or not yet noted: its ctime says nothing */
 	struct fiber_cond run_ended;      /* the flusher waits here */
 	struct fiber_cond flusher_ended;

@@ -93,7 +93,7 @@ noyield_fn int mapping_read_pieces(struct mapping *m, uint64_t start, uint64_t e
 static uint64_t direct_end(struct mapping *m, uint64_t start, uint64_t end)
 {
 	leaf_lock(&m->lock);
-	uint64_t file_end = align_up(m->disk_size, m->config.block);
+	uint64_t file_end = align_up(m->disk_size, m->config.read_block);
 	leaf_unlock(&m->lock);
 	return max_u64(start, min_u64(end, file_end));
 }
@@ -117,7 +117,7 @@ fiber_fn ssize_t mapping_read_vector(int fd, uint32_t align, struct iovec *iov, 
 fiber_fn int mapping_read_device(struct mapping *m, bool direct, void *mem, uint64_t start, uint64_t end)
 {
 	struct iovec iov = { .iov_base = mem, .iov_len = (direct ? direct_end(m, start, end) : end) - start };
-	ssize_t done = mapping_read_vector(direct ? m->config.direct_fd : m->config.buffered_fd, direct ? m->config.block : 1, &iov, 1, start);
+	ssize_t done = mapping_read_vector(direct ? m->config.direct_fd : m->config.buffered_fd, direct ? m->config.read_block : 1, &iov, 1, start);
 
 	if (done < 0)
 		return (int)done;

@@ -184,7 +184,7 @@ static unsigned read_pieces(struct readahead *ra, unsigned first)
 		iov[n] = (struct iovec){ .iov_base = ra->piece[first + n].buf->data, .iov_len = ra->piece[first + n].len };
 		end += ra->piece[first + n].len;
 	}
-	got = mapping_read_vector(ra->mapping->config.direct_fd, ra->mapping->config.block, iov, n, from);
+	got = mapping_read_vector(ra->mapping->config.direct_fd, ra->mapping->config.read_block, iov, n, from);
 	counter_add(&readahead_bytes, got > 0 ? got : 0);
 	for (unsigned i = first; i < first + n; i++) {
 		size_t at = ra->piece[i].start - from, have = got > (ssize_t)at ? min_u64((size_t)got - at, ra->piece[i].len) : 0;

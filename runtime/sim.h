@@ -26,6 +26,7 @@ struct io_op;
 struct sim_config {
 	uint64_t seed;
 	uint32_t block_bytes;      /* 512...65536: dio_offset_align of files; 0: files have no direct I/O */
+	uint32_t read_block_bytes; /* dio_read_offset_align; 0: like block_bytes, and statx does not tell */
 	uint32_t mem_align_bytes;  /* dio_mem_align */
 	uint64_t disk_bytes;       /* ENOSPC beyond; 0: endless */
 	uint64_t tick_ns;          /* granularity of file timestamps (jiffy); 0: 4 ms */

@@ -325,7 +325,7 @@ static void io_start(struct file_io *io)
 /* The rules of O_DIRECT; every piece of memory is judged, as kernels before 6.18 do. */
 static bool is_aligned(const struct io_op *op)
 {
-	uint64_t block = sim.config.block_bytes - 1, mem = sim.config.mem_align_bytes ? sim.config.mem_align_bytes - 1 : block;
+	uint64_t block = (op->code == IO_READV && sim.config.read_block_bytes ? sim.config.read_block_bytes : sim.config.block_bytes) - 1, mem = sim.config.mem_align_bytes ? sim.config.mem_align_bytes - 1 : block;
 	unsigned i;
 
 	for (i = 0; i < op->iovcnt; i++)
@@ -549,5 +549,9 @@ int sim_file_statx(const struct sim_fd *fd, struct statx *stx)
 		.stx_dio_offset_align = sim.config.block_bytes,
 		.stx_dev_major = 8,
 	};
+	if (sim.config.read_block_bytes) {
+		stx->stx_mask |= IO_STATX_DIO_READ_ALIGN;
+		memcpy((uint8_t *)stx + IO_STATX_DIO_READ_ALIGN_AT, &sim.config.read_block_bytes, sizeof sim.config.read_block_bytes);
+	}
 	return 0;
 }

@@ -110,10 +110,10 @@ static void wcc_from_now(struct vfs_wcc *wcc, struct vfs_file *file)
 	wcc->post_valid = vfs_getattr(file, &wcc->post) == 0;
 }
 
-/* The mode that the file can have. */
-static enum export_mode mode_of(struct vfs_file *file, enum export_mode wish)
+/* The mode that a READ or WRITE of the file can have. */
+static enum export_mode mode_of(const struct vfs_file *file, enum export_mode wish, bool can_direct)
 {
-	if (wish == EXPORT_MODE_BUFFERED || mapping_can_direct(vfs_file_mapping(file)))
+	if (wish == EXPORT_MODE_BUFFERED || can_direct)
 		return wish;
 	counter_add(&mode_fallback, 1);
 	if (file->direct_fd < 0)
@@ -146,7 +146,7 @@ static int stage(const struct vfs_call *call, struct vfs_file *file, struct mapp
 	if (error)
 		return error;
 	vfs_file_change_begin(file);
-	mode = mode_of(file, call->view->options.write_mode);
+	mode = mode_of(file, call->view->options.write_mode, mapping_can_direct(m));
 	count_write(m, mode, w);
 	payload->copy = mode == EXPORT_MODE_DONTCACHE;
 	error = mode == EXPORT_MODE_BUFFERED ? mapping_write_through(m, w, payload) : mapping_stage(m, w, payload);
@@ -268,7 +268,7 @@ static struct buf *alloc_patiently(size_t len)
 
 static int read_and_overlay(struct vfs_file *file, bool direct, uint64_t start, uint64_t end, const struct in_hand *in, struct vfs_read_result *result)
 {
-	uint32_t unit = direct ? mapping_unit(vfs_file_mapping(file)) : 1;
+	uint32_t unit = direct ? mapping_read_unit(vfs_file_mapping(file)) : 1;
 	uint64_t from = align_down(start, unit), to = align_up(end, unit);
 	struct buf *b = alloc_patiently(to - from);
 	int error;
@@ -310,7 +310,7 @@ static int read_range(struct vfs_file *file, bool direct, uint64_t start, uint64
 static int read_bytes(const struct vfs_call *call, struct vfs_file *file, uint64_t offset, uint64_t end, struct vfs_read_result *result)
 {
 	struct mapping *m = vfs_file_mapping(file);
-	enum export_mode mode = mode_of(file, call->view->options.read_mode);
+	enum export_mode mode = mode_of(file, call->view->options.read_mode, mapping_can_read_direct(m));
 	int error;
 
 	count_read(mode);

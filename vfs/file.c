@@ -751,7 +751,7 @@ static bool dio_usable(const struct statx *stx)
 {
 	const uint32_t align = stx->stx_dio_offset_align;
 
-	return stx->stx_mask & MAPPING_STATX_DIOALIGN && align >= DIO_ALIGN_MIN && align <= DIO_ALIGN_MAX && !(align & (align - 1)) && stx->stx_dio_mem_align <= PAGE_BYTES;
+	return stx->stx_mask & IO_STATX_DIOALIGN && align >= DIO_ALIGN_MIN && align <= DIO_ALIGN_MAX && !(align & (align - 1)) && stx->stx_dio_mem_align <= PAGE_BYTES;
 }
 
 static void open_direct(struct open_io_job *j)
@@ -768,7 +768,7 @@ static void open_io_main(void *arg)
 	j->result = open_buffered(j);
 	if (j->result)
 		return;
-	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &j->stx))
+	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &j->stx))
 		j->result = -errno;
 	else
 		open_direct(j);
@@ -787,6 +787,7 @@ static struct mapping *make_mapping(struct vfs_file *file, const struct statx *s
 		.direct_fd = file->direct_fd,
 		.buffered_fd = file->buffered_fd,
 		.block = file->direct_fd >= 0 ? stx->stx_dio_offset_align : 0,
+		.read_block = file->direct_fd >= 0 ? mapping_statx_read_align(stx) : 0,
 		.size = stx->stx_size,
 		.mtime = { stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec },
 		.ctime = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },

@@ -629,9 +629,10 @@ static void open_file(void)
 	struct statx stx;
 	struct mapping_config mc = { .direct_fd = w.block ? sim_open(FILE_NUMBER, SIM_DIRECT) : -1, .buffered_fd = fd, .data_lost = lost };
 
-	CHECK(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_DIOALIGN, &stx) == 0, "statx");
+	CHECK(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx) == 0, "statx");
 	CHECK(stx.stx_dio_offset_align == w.block, "statx says %u", stx.stx_dio_offset_align);
 	mc.block = w.block;
+	mc.read_block = w.block ? mapping_statx_read_align(&stx) : 0;
 	w.file.direct_fd = mc.direct_fd;
 	mc.size = stx.stx_size;
 	mc.mtime = (struct timespec){ stx.stx_mtime.tv_sec, stx.stx_mtime.tv_nsec };
@@ -748,6 +749,7 @@ static struct sim_config draw_config(uint64_t seed)
 	uint64_t r = seed * 0x9e3779b97f4a7c15ull;
 
 	c.block_bytes = blocks[(r >> 20) % ARRAY_SIZE(blocks)];
+	c.read_block_bytes = r >> 40 & 1 ? (uint32_t)min_u64(c.block_bytes, PAGE_BYTES) : 0;
 	c.latency_ns_max = (r >> 30) % 3 ? 200000 : 5000000;
 	c.short_write = c.short_read = (r >> 34) % 2 ? 2000 : 0;
 	if (w.kind == FULL) {

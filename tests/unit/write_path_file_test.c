@@ -94,6 +94,15 @@ static void clone_file(const char *from, const char *to)
 	close(out);
 }
 
+/* Whether this kernel says of direct reads what they need. */
+static bool reads_are_told(const char *path)
+{
+	struct statx stx;
+
+	ASSERT(statx(AT_FDCWD, path, 0, MAPPING_STATX_ALIGN, &stx) == 0);
+	return stx.stx_mask & IO_STATX_DIO_READ_ALIGN;
+}
+
 /* A reflink makes the file's blocks the granularity of its writes, beyond the unit that it was opened with: what comes then, and what was staged, is written all the same. */
 static void reflinked(void)
 {
@@ -109,6 +118,7 @@ static void reflinked(void)
 	clone_file(SCRATCH_FS "/f", SCRATCH_FS "/g");
 	ASSERT(vfs_getattr(file, &attr) == 0);
 	ASSERT(!mapping_can_direct(vfs_file_mapping(file)));
+	ASSERT(mapping_can_read_direct(vfs_file_mapping(file)) == reads_are_told(SCRATCH_FS "/f"));
 	write_bytes(file, 10 * PAGE_BYTES + 10, 3 * PAGE_BYTES, 'c', VFS_UNSTABLE);
 	ASSERT(vfs_commit(&call, file, 0, 0, &verf, &wcc) == 0);
 	expect_local(SCRATCH_FS "/f", 3 * PAGE_BYTES + 10, 100, 'b');

@@ -37,8 +37,9 @@ static void open_file(void)
 	struct statx stx;
 	struct mapping_config mc = { .direct_fd = config->no_direct ? -1 : sim_open(FILE_NUMBER, SIM_DIRECT), .buffered_fd = fd, .data_lost = data_lost };
 
-	ASSERT(io_fstatx(fd, STATX_BASIC_STATS, &stx) == 0);
+	ASSERT(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx) == 0);
 	mc.block = config->no_direct ? 0 : stx.stx_dio_offset_align;
+	mc.read_block = config->no_direct ? 0 : mapping_statx_read_align(&stx);
 	mc.size = stx.stx_size;
 	mc.mtime = (struct timespec){ stx.stx_mtime.tv_sec, stx.stx_mtime.tv_nsec };
 	mc.ctime = (struct timespec){ stx.stx_ctime.tv_sec, stx.stx_ctime.tv_nsec };
@@ -64,7 +65,7 @@ static void start(void *arg, unsigned index)
 static void make_world(const struct rig_config *c)
 {
 	struct sim_config sim = {
-		.seed = 7, .block_bytes = c->no_direct ? 0 : c->block ? c->block : 4096, .mem_align_bytes = 512, .disk_bytes = c->disk_bytes ? c->disk_bytes : 64 << 20,
+		.seed = 7, .block_bytes = c->no_direct ? 0 : c->block ? c->block : 4096, .read_block_bytes = c->read_block, .mem_align_bytes = 512, .disk_bytes = c->disk_bytes ? c->disk_bytes : 64 << 20,
 		.latency_ns_max = c->latency_ns_max ? c->latency_ns_max : 100000,
 	};
 

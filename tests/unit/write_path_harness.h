@@ -20,6 +20,7 @@
 
 struct rig_config {
 	uint32_t block;           /* dio_offset_align; 0: 4096 */
+	uint32_t read_block;      /* dio_read_offset_align; 0: not told */
 	bool no_direct;           /* the file has none */
 	uint64_t latency_ns_max;  /* 0: 100 us */
 	uint64_t disk_bytes;      /* 0: 64 MiB */

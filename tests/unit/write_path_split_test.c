@@ -79,6 +79,27 @@ static void without_direct_io(void)
 
 Test(write_path_split, without_direct_io_the_page_cache_serves) { rig_run(&(struct rig_config){ .no_direct = true }, without_direct_io); } /* 1.1, 1.3, 1.11 */
 
+/* Direct reads may be finer than writes: a READ in the middle of a unit, and one over a joint, bring no more than the pages that they touch. The file's end too. */
+static void fine_reads(void)
+{
+	const uint64_t end = 3 * rig_unit + 20000;
+
+	cr_assert(rig_unit == 65536 && mapping_read_unit(rig_mapping) == 4096);
+	cr_assert_eq(rig_write(0, (uint32_t)end, 5, VFS_FILE_SYNC), 0);
+	rig_expect_read(100000, 100, 5);
+	cr_assert_eq(sim_stats().read_bytes, 4096);
+	rig_expect_read(2 * rig_unit - 50, 100, 5);
+	cr_assert_eq(sim_stats().read_bytes, 3 * 4096);
+	cr_assert_eq(rig_write(rig_unit + 5000, 100, 6, VFS_UNSTABLE), 0);
+	rig_expect_read(rig_unit + 4950, 50, 5);
+	rig_expect_read(rig_unit + 5000, 100, 6);
+	rig_expect_read(rig_unit + 5100, 50, 5);
+	fiber_sleep_ns(6000000000); /* nothing of the tail is in hand any more */
+	rig_expect_read(end - 30, 30, 5);
+}
+
+Test(write_path_split, reads_are_as_fine_as_the_device_allows) { rig_run(&(struct rig_config){ .block = 65536, .read_block = 4096 }, fine_reads); } /* 1.1 */
+
 /* What is staged of a middle is the memory that it was received in; from memory that lies wrong it is copied, and counted. */
 static void adopted(void)
 {
