@@ -6,6 +6,7 @@
 
 #include "iocache/mapping_impl.h"
 #include "tests/unit/write_path_harness.h"
+#include "vfs/export.h"
 
 static const struct rig_config plain = { 0 };
 
@@ -217,6 +218,17 @@ Test(write_path_runs, a_client_has_its_share_of_dirty_bytes) /* 1b.5 */
 	}, client_bound);
 }
 
+/* All that is dirty is on the account of client 1. */
+static void expect_paid(void)
+{
+	const uint64_t max = cache_limits.client_dirty_bytes_max;
+
+	cr_assert_neq(cache_payer(1), 0);
+	cache_limits.client_dirty_bytes_max = 1;
+	cr_assert(cache_dirty_over(cache_payer(1)) && !cache_dirty_over(0));
+	cache_limits.client_dirty_bytes_max = max;
+}
+
 /* The copy of a unit that is on its way, and is written to again, is on its client's account, not on another's. */
 static void copy_is_paid_for(void)
 {
@@ -225,14 +237,29 @@ static void copy_is_paid_for(void)
 	while (!rig_mapping->runs_in_flight)
 		fiber_yield();
 	cr_assert_eq(rig_write(rig_unit + 100, 100, 2, VFS_UNSTABLE), 0);
-	cr_assert_neq(cache_payer(1), 0);
-	cache_limits.client_dirty_bytes_max = 1;
-	cr_assert(cache_dirty_over(cache_payer(1)) && !cache_dirty_over(0));
-	cache_limits.client_dirty_bytes_max = cache_limits.dirty_bytes_max;
+	expect_paid();
 	rig_settle();
 }
 
 Test(write_path_runs, a_copied_unit_stays_on_its_clients_account) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, copy_is_paid_for); } /* 1b.5 */
+
+/* So are the parts of a large folio that somebody writes into. */
+static void slices_are_paid_for(void)
+{
+	struct export_options *options = &((struct export_view *)rig_call.view)->options;
+
+	rig_call.client = 1;
+	options->write_mode = EXPORT_MODE_DONTCACHE;
+	cr_assert_eq(rig_write(0, LARGE_BYTES, 1, VFS_UNSTABLE), 0);
+	options->write_mode = EXPORT_MODE_DIRECT;
+	cr_assert_eq(rig_write(4 * rig_unit, rig_unit, 2, VFS_UNSTABLE), 0);
+	expect_paid();
+	rig_settle();
+	rig_expect_disk(0, 4 * rig_unit, 1);
+	rig_expect_disk(4 * rig_unit, rig_unit, 2);
+}
+
+Test(write_path_runs, parts_of_a_large_folio_stay_on_its_clients_account) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, slices_are_paid_for); } /* 1b.5 */
 
 /* UNSTABLE WRITEs are answered without the disk, up to a file's share of what may be dirty; then they wait. */
 static void file_bound(void)
