@@ -322,7 +322,7 @@ static struct iovec tail_range(const struct tail *t, unsigned i)
 /* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
 static void refuse_tail_locked(struct mapping *m, struct tail *t)
 {
-	if (!t->hold || !m->growth_error)
+	if (!t->hold || t->run.end <= m->disk_size || !m->growth_error)
 		return;
 	complete_locked(m, &t->run, t->run.start, m->growth_error);
 	buf_put(t->hold);
