@@ -6,6 +6,7 @@
  * configuration of its own, of which it takes the exports only.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,21 +99,34 @@ static int exports_load(const struct server_config *c, char *err, size_t errlen)
 
 /* --- signals --- */
 
+/* To be renamed when it is written. It must not wait (for a reader of a FIFO), nor write where a link leads, nor come in place of a device. */
+static FILE *counters_open(const char *path, const char *tmp)
+{
+	struct stat st;
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		errno = EEXIST;
+		return NULL;
+	}
+	int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	return fd >= 0 ? fdopen(fd, "w") : NULL;
+}
+
 /* 0, or -errno, which is logged. */
 static int counters_write(void)
 {
-	char tmp[4096];
+	char tmp[PATH_MAX];
 	if (config.counters_file == NULL)
 		return 0;
 	snprintf(tmp, sizeof(tmp), "%s.tmp", config.counters_file);
-	FILE *f = fopen(tmp, "we");
+	FILE *f = counters_open(config.counters_file, tmp);
 	if (f != NULL)
 		counter_dump(f);
 	/* Readers see a whole file or the one before. */
 	if (f != NULL && fclose(f) == 0 && rename(tmp, config.counters_file) == 0)
 		return 0;
 	int err = -errno;
-	log_write(LOG_LEVEL_ERROR, "%sthe counters' file %s: %s", config_where(&config, &config.counters_file), config.counters_file, strerror(-err));
+	log_write(LOG_LEVEL_ERROR, "%sthe counters' file %s: %s", config_where(&config, &config.counters_file), config.counters_file,
+		  err == -EEXIST ? "there is something else by that name, and no regular file" : strerror(-err));
 	return err;
 }
 
