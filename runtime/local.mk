@@ -31,6 +31,8 @@ libruntime_a_SOURCES = \
 	runtime/reactor.h \
 	runtime/sync.c \
 	runtime/sync.h \
+	runtime/text_file.c \
+	runtime/text_file.h \
 	runtime/timer.c
 
 # The simulated backend.

@@ -3,7 +3,8 @@
  *
  * One table names every setting that has a number or a text: the file's section and key, the bounds, the place. inih splits the lines; it has no way to hand an
  * error's text back, so the handler keeps the first one in struct reader and returns 0, and inih tells the line. Readers of included files form a chain to
- * the file of --config, so that a circle is seen before it is run through. Runs in main() before any reactor, and in the signal thread, one at a time.
+ * the file of --config, so that a circle is seen before it is run through; what all of them read together is bounded. Runs in main() before any reactor, and
+ * in the signal thread, one at a time.
  */
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -12,13 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <config.h>
 #include "runtime/base.h"
+#include "runtime/text_file.h"
 #include "server/config.h"
 
-enum setting_kind { SETTING_NUMBER, SETTING_BYTES, SETTING_TEXT };
+enum setting_kind { SETTING_NUMBER, SETTING_BYTES, SETTING_PATH };
 
 struct setting {
 	const char *section, *key;
@@ -34,8 +35,8 @@ static const uint64_t kib = 1024;
 
 static const struct setting settings[] = {
 	{ "server", "port", SETTING_NUMBER, AT(port), 0, 65535 },
-	{ "server", "state_dir", SETTING_TEXT, AT(state_dir), 0, 0 },
-	{ "server", "counters_file", SETTING_TEXT, AT(counters_file), 0, 0 },
+	{ "server", "state_dir", SETTING_PATH, AT(state_dir), 0, 0 },
+	{ "server", "counters_file", SETTING_PATH, AT(counters_file), 0, 0 },
 	{ "server", "reactors", SETTING_NUMBER, AT(reactors), 0, 64 },
 	{ "server", "fibers", SETTING_NUMBER, AT(fibers), 64, 16384 },
 	{ "server", "pool_threads", SETTING_NUMBER, AT(pool_threads), 1, 256 },
@@ -147,7 +148,7 @@ static void exports_clear(struct server_config *c)
 static void binds_clear(struct server_config *c)
 {
 	for (unsigned i = 0; i < c->binds; i++)
-		free(c->bind[i]);
+		free(c->bind[i].text);
 	c->binds = 0;
 }
 
@@ -201,7 +202,7 @@ static int setting_apply(struct server_config *c, const struct setting *s, const
 {
 	char *place = (char *)c + s->offset;
 	uint64_t number;
-	if (s->kind == SETTING_TEXT) {
+	if (s->kind == SETTING_PATH) {
 		if (value[0] == '\0') {
 			snprintf(err, errlen, "%s has no value", s->key);
 			return -EINVAL;
@@ -242,14 +243,9 @@ static int export_add(struct server_config *c, int kind, const char *text, char 
 	return 0;
 }
 
-struct address {
-	int family;
-	struct in6_addr bytes; /* the first four, for IPv4 */
-};
-
-static bool address_parse(const char *text, struct address *a)
+static bool address_parse(const char *text, struct config_address *a)
 {
-	*a = (struct address){ .family = AF_INET };
+	*a = (struct config_address){ .family = AF_INET };
 	if (inet_pton(a->family, text, &a->bytes) == 1)
 		return true;
 	a->family = AF_INET6;
@@ -257,29 +253,30 @@ static bool address_parse(const char *text, struct address *a)
 }
 
 /* No two sockets can listen on both: it is the same, or one of them is any address of the family. */
-static bool addresses_overlap(const struct address *a, const struct address *b)
+static bool addresses_overlap(const struct config_address *a, const struct config_address *b)
 {
 	return a->family == b->family &&
 	       (IN6_ARE_ADDR_EQUAL(&a->bytes, &b->bytes) || IN6_IS_ADDR_UNSPECIFIED(&a->bytes) || IN6_IS_ADDR_UNSPECIFIED(&b->bytes));
 }
 
-static int bind_add(struct server_config *c, const char *address, char *err, size_t errlen)
+int config_bind_add(struct server_config *c, const char *address, char *err, size_t errlen)
 {
 	if (c->binds == CONFIG_BINDS_MAX) {
 		snprintf(err, errlen, "more than %d addresses to bind", CONFIG_BINDS_MAX);
 		return -EINVAL;
 	}
-	struct address a, other;
+	struct config_address a;
 	if (!address_parse(address, &a)) {
 		snprintf(err, errlen, "'%s' is no IPv4 or IPv6 address to bind", address);
 		return -EINVAL;
 	}
 	for (unsigned i = 0; i < c->binds; i++)
-		if (address_parse(c->bind[i], &other) && addresses_overlap(&a, &other)) {
-			snprintf(err, errlen, "bind = %s overlaps with %sbind = %s", address, config_where(c, &c->bind[i]), c->bind[i]);
+		if (addresses_overlap(&a, &c->bind[i])) {
+			snprintf(err, errlen, "bind = %s overlaps with %sbind = %s", address, config_where(c, &c->bind[i]), c->bind[i].text);
 			return -EINVAL;
 		}
-	c->bind[c->binds] = text_dup(address);
+	a.text = text_dup(address);
+	c->bind[c->binds] = a;
 	place_note(c, &c->bind[c->binds++]);
 	return 0;
 }
@@ -299,7 +296,7 @@ static int log_level_set(struct server_config *c, const char *value, char *err, 
 static bool setting_differs(const struct setting *s, const struct server_config *a, const struct server_config *b)
 {
 	const void *x = (const char *)a + s->offset, *y = (const char *)b + s->offset;
-	if (s->kind != SETTING_TEXT)
+	if (s->kind != SETTING_PATH)
 		return *(const uint64_t *)x != *(const uint64_t *)y;
 	const char *text_x = *(char *const *)x, *text_y = *(char *const *)y;
 	return text_x == NULL || text_y == NULL ? text_x != text_y : strcmp(text_x, text_y) != 0;
@@ -310,7 +307,7 @@ static bool binds_differ(const struct server_config *a, const struct server_conf
 	if (a->binds != b->binds)
 		return true;
 	for (unsigned i = 0; i < a->binds; i++)
-		if (strcmp(a->bind[i], b->bind[i]) != 0)
+		if (strcmp(a->bind[i].text, b->bind[i].text) != 0)
 			return true;
 	return false;
 }
@@ -336,9 +333,8 @@ struct reader {
 	const struct reader *includer; /* NULL: this is the file of --config */
 	const char *path;
 	const char *section; /* that the file begins in: of the line that includes it; "" without */
-	FILE *f;
-	dev_t dev;
-	ino_t ino;
+	size_t *bytes_left;  /* for it and all that it includes; shared by these */
+	struct text_file file;
 	int line;
 	int error_line;
 	char what[512];    /* the first error, without file and line */
@@ -347,18 +343,14 @@ struct reader {
 
 static int reader_run(struct reader *r, char *err, size_t errlen);
 
-/* 0 or -errno. */
-static int reader_open(struct reader *r)
+/* 0, or -errno with *why. */
+static int reader_open(struct reader *r, const char **why)
 {
-	struct stat st;
-	r->f = fopen(r->path, "re");
-	if (r->f == NULL)
-		return -errno;
-	int err = fstat(fileno(r->f), &st) != 0 ? -errno : S_ISDIR(st.st_mode) ? -EISDIR : 0;
-	r->dev = st.st_dev;
-	r->ino = st.st_ino;
-	if (err != 0)
-		fclose(r->f);
+	int err = text_file_open(&r->file, r->path, *r->bytes_left, why);
+	if (err == 0)
+		*r->bytes_left -= r->file.len;
+	else if (err == -EFBIG && r->includer != NULL)
+		*why = "the configuration has " TEXT_FILE_TOO_LARGE " with it";
 	return err;
 }
 
@@ -368,64 +360,68 @@ static const char *include_check(const struct reader *inner)
 	unsigned depth = 0;
 	for (const struct reader *r = inner->includer; r != NULL; r = r->includer) {
 		depth++;
-		if (r->dev == inner->dev && r->ino == inner->ino)
+		if (r->file.dev == inner->file.dev && r->file.ino == inner->file.ino)
 			return "it would include itself";
 	}
 	return depth > CONFIG_INCLUDE_DEPTH_MAX ? "includes are nested too deep" : NULL;
 }
 
-static bool section_known(const char *section)
-{
-	return strcmp(section, "server") == 0 || strcmp(section, "limits") == 0 || strcmp(section, "exports") == 0;
-}
-
-/* Relative to the file that includes it. False: too long. */
-static bool include_path(const struct reader *r, const char *value, char path[PATH_MAX])
+/* A path that is relative is so to the file that names it; none at all stays that. NULL, with an error: too long. */
+static const char *path_resolve(struct reader *r, const char *key, const char *value, char path[PATH_MAX])
 {
 	const char *slash = strrchr(r->path, '/');
-	int dir_len = value[0] == '/' || slash == NULL ? 0 : (int)(slash - r->path + 1);
-	return snprintf(path, PATH_MAX, "%.*s%s", dir_len, r->path, value) < PATH_MAX;
+	int dir_len = value[0] == '/' || value[0] == '\0' || slash == NULL ? 0 : (int)(slash - r->path + 1);
+	if (snprintf(path, PATH_MAX, "%.*s%s", dir_len, r->path, value) < PATH_MAX)
+		return path;
+	snprintf(r->what, sizeof(r->what), "%s = %.100s...: the path is too long", key, value);
+	return NULL;
 }
 
 static int include(struct reader *r, const char *section, const char *value)
 {
 	char path[PATH_MAX];
-	struct reader inner = { .c = r->c, .includer = r, .path = path, .section = section };
+	struct reader inner = { .c = r->c, .includer = r, .path = path, .section = section, .bytes_left = r->bytes_left };
+	const char *why = NULL;
 	if (value[0] == '\0') {
 		snprintf(r->what, sizeof(r->what), "include has no value");
 		return -EINVAL;
 	}
-	if (!include_path(r, value, path)) {
-		snprintf(r->what, sizeof(r->what), "cannot include %.100s...: the path is too long", value);
+	if (path_resolve(r, "include", value, path) == NULL)
 		return -EINVAL;
-	}
-	int err = reader_open(&inner);
-	const char *why = err != 0 ? strerror(-err) : include_check(&inner);
+	int err = reader_open(&inner, &why);
+	if (err == 0)
+		why = include_check(&inner);
 	if (why != NULL) {
 		snprintf(r->what, sizeof(r->what), "cannot include %.400s: %s", path, why);
 		if (err == 0)
-			fclose(inner.f);
+			text_file_close(&inner.file);
 		return -EINVAL;
 	}
 	err = reader_run(&inner, r->what, sizeof(r->what));
-	r->nested_error = err == -EINVAL;
+	r->nested_error = err != 0;
 	return err;
 }
 
-/* A line with a section that is known. */
+/* A line in a section. */
 static int line_apply(struct reader *r, const char *section, const char *key, const char *value)
 {
+	char path[PATH_MAX];
 	if (strcmp(section, "server") == 0 && strcmp(key, "bind") == 0)
-		return bind_add(r->c, value, r->what, sizeof(r->what));
+		return config_bind_add(r->c, value, r->what, sizeof(r->what));
 	if (strcmp(section, "server") == 0 && strcmp(key, "log_level") == 0)
 		return log_level_set(r->c, value, r->what, sizeof(r->what));
 	if (strcmp(section, "exports") == 0 && strcmp(key, "file") == 0)
-		return export_add(r->c, CONFIG_EXPORT_FILE, value, r->what, sizeof(r->what));
+		return path_resolve(r, key, value, path) == NULL ? -EINVAL : export_add(r->c, CONFIG_EXPORT_FILE, path, r->what, sizeof(r->what));
 	if (strcmp(section, "exports") == 0 && strcmp(key, "export") == 0)
 		return export_add(r->c, CONFIG_EXPORT_SPEC, value, r->what, sizeof(r->what));
-	for (unsigned i = 0; i < ARRAY_SIZE(settings); i++)
-		if (strcmp(section, settings[i].section) == 0 && strcmp(key, settings[i].key) == 0)
-			return setting_apply(r->c, &settings[i], value, r->what, sizeof(r->what));
+	for (unsigned i = 0; i < ARRAY_SIZE(settings); i++) {
+		const struct setting *s = &settings[i];
+		if (strcmp(section, s->section) != 0 || strcmp(key, s->key) != 0)
+			continue;
+		if (s->kind == SETTING_PATH && (value = path_resolve(r, key, value, path)) == NULL)
+			return -EINVAL;
+		return setting_apply(r->c, s, value, r->what, sizeof(r->what));
+	}
 	snprintf(r->what, sizeof(r->what), "no key '%s' in section [%s]", key, section);
 	return -EINVAL;
 }
@@ -433,10 +429,6 @@ static int line_apply(struct reader *r, const char *section, const char *key, co
 static int line_read(struct reader *r, const char *section, const char *key, const char *value)
 {
 	char where[PATH_MAX + 16];
-	if (section[0] != '\0' && !section_known(section)) {
-		snprintf(r->what, sizeof(r->what), "no section [%s] (there are [server], [limits] and [exports])", section);
-		return -EINVAL;
-	}
 	if (strcmp(key, "include") == 0)
 		return include(r, section, value);
 	if (section[0] == '\0') {
@@ -462,23 +454,58 @@ static int on_line(void *user, const char *section, const char *key, const char 
 	return 0;
 }
 
+static bool section_known(const char *name, size_t len)
+{
+	static const char *const sections[] = { "server", "limits", "exports" };
+	for (unsigned i = 0; i < ARRAY_SIZE(sections); i++)
+		if (strlen(sections[i]) == len && strncmp(name, sections[i], len) == 0)
+			return true;
+	return false;
+}
+
+/* `[name]` and no more. What does not end is left to inih. */
+static void section_check(struct reader *r, const char *line)
+{
+	size_t len = strcspn(line + 1, "]");
+	const char *behind = line + 1 + len;
+	if (*behind == '\0')
+		return;
+	behind += 1 + strspn(behind + 1, " \t\r\n");
+	if (!section_known(line + 1, len))
+		snprintf(r->what, sizeof(r->what), "no section [%.*s] (there are [server], [limits] and [exports])", (int)len, line + 1);
+	else if (*behind != '\0' && *behind != ';' && *behind != '#')
+		snprintf(r->what, sizeof(r->what), "behind [%.*s] stands something else", (int)len, line + 1);
+	r->error_line = r->line;
+}
+
+/* What inih would not see in a line that is whole, or take for something else. */
+static char *line_check(struct reader *r, char *line)
+{
+	static const char mark[] = "\xEF\xBB\xBF"; /* of UTF-8, as some editors put it */
+	size_t skip = r->line == 1 && strncmp(line, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
+	skip += strspn(line + skip, " \t");
+	memmove(line, line + skip, strlen(line + skip) + 1);
+	if (line[0] == '[' && r->what[0] == '\0')
+		section_check(r, line);
+	return line;
+}
+
 /*
- * inih's reader, as fgets(): inih would take a line longer than its buffer for two. And it would take an indented line for more of the value above, though
- * it is a key of its own.
+ * inih's reader, as fgets(): inih would take a line longer than its buffer for two, and an indented line for more of the value above, though it is a key of its
+ * own. And it tells of a section with its first key only.
  */
 static char *next_line(char *line, int size, void *stream)
 {
 	struct reader *r = stream;
+	FILE *f = r->file.f;
 	int c;
-	if (fgets(line, size, r->f) == NULL)
+	if (fgets(line, size, f) == NULL)
 		return NULL;
 	r->line++;
-	if (strchr(line, '\n') != NULL || (c = getc(r->f)) == EOF) {
-		size_t indent = strspn(line, " \t");
-		return memmove(line, line + indent, strlen(line + indent) + 1);
-	}
+	if (strchr(line, '\n') != NULL || (c = getc(f)) == EOF)
+		return line_check(r, line);
 	while (c != '\n' && c != EOF)
-		c = getc(r->f);
+		c = getc(f);
 	if (r->what[0] == '\0') {
 		snprintf(r->what, sizeof(r->what), "the line is longer than %d bytes", size - 2);
 		r->error_line = r->line;
@@ -486,17 +513,11 @@ static char *next_line(char *line, int size, void *stream)
 	return line;
 }
 
-/* Read what is open, to its end, and close it. 0, or -errno with a message that names the file. */
+/* Take what is open, to its end, and close it. 0, or -EINVAL with a message that begins with file and line. */
 static int reader_run(struct reader *r, char *err, size_t errlen)
 {
-	errno = 0;
 	int line = ini_parse_stream(next_line, r, on_line, r);
-	int read_errno = ferror(r->f) ? errno : 0;
-	fclose(r->f);
-	if (read_errno) {
-		snprintf(err, errlen, "%s: %s", r->path, strerror(read_errno));
-		return -read_errno;
-	}
+	text_file_close(&r->file);
 	if (line == 0 && r->what[0] == '\0')
 		return 0;
 	if (r->nested_error)
@@ -510,11 +531,13 @@ static int reader_run(struct reader *r, char *err, size_t errlen)
 
 int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen)
 {
-	struct reader r = { .c = c, .path = path, .section = "" };
-	int ret = reader_open(&r);
+	size_t bytes_left = TEXT_FILE_BYTES_MAX;
+	struct reader r = { .c = c, .path = path, .section = "", .bytes_left = &bytes_left };
+	const char *why;
+	int ret = reader_open(&r, &why);
 	if (ret == 0)
 		return reader_run(&r, err, errlen);
-	snprintf(err, errlen, "the configuration %s: %s", path, strerror(-ret));
+	snprintf(err, errlen, "the configuration %s: %s", path, why);
 	return ret;
 }
 
@@ -583,7 +606,7 @@ static int bind_override(struct server_config *c, struct overrides *o, char *err
 	if (!o->binds)
 		binds_clear(c);
 	o->binds = true;
-	return bind_add(c, optarg, err, errlen);
+	return config_bind_add(c, optarg, err, errlen);
 }
 
 /* `word` is where getopt_long() stumbled. */

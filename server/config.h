@@ -2,12 +2,14 @@
  * server/config.h - what the server is told: command line, configuration file, and every limit with its default.
  *
  * The command line wins over the file. The file is INI: sections [server], [limits] and [exports]; `include = FILE` reads another one in its place, relative
- * to the file that names it: it begins in the section of that line, or, before any section, without one. An unknown section or key, and a value out of its
- * bounds, is an error with file and line, never ignored. What turns out to be wrong later, when it is used, can still be told with file and line: each value
+ * to the file that names it: it begins in the section of that line, or, before any section, without one. All paths in it are relative to it. An unknown section
+ * or key, and a value out of its bounds, is an error with file and line, never ignored. What turns out to be wrong later, when it is used, can still be told with file and line: each value
  * remembers where it stood. Bytes take the suffixes K, M and G.
  */
 #ifndef SERVER_CONFIG_H
 #define SERVER_CONFIG_H
+
+#include <netinet/in.h>
 
 #include "runtime/log.h"
 
@@ -37,7 +39,12 @@ struct server_limits {
 };
 
 struct server_config {
-	char *bind[CONFIG_BINDS_MAX];     /* none: any IPv4 and any IPv6 address */
+	/* None: any IPv4 and any IPv6 address. */
+	struct config_address {
+		char *text;               /* as written */
+		int family;               /* AF_INET, AF_INET6 */
+		struct in6_addr bytes;    /* the first four, for IPv4 */
+	} bind[CONFIG_BINDS_MAX];
 	unsigned binds;
 	uint64_t port;                    /* 2049; 0: any free one */
 	char *state_dir;                  /* /var/lib/nfsdirect */
@@ -69,6 +76,9 @@ struct server_config {
 void config_init(struct server_config *c);
 void config_fini(struct server_config *c);
 
+/* Listen on this address too. 0, or -EINVAL with err: it is none, one too many, or overlaps with another. */
+int config_bind_add(struct server_config *c, const char *address, char *err, size_t errlen);
+
 /* What the command line asks for. */
 enum config_action { CONFIG_SERVE, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
 
@@ -78,7 +88,10 @@ enum config_action { CONFIG_SERVE, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
  */
 enum config_action config_from_argv(struct server_config *c, int argc, char **argv, char *err, size_t errlen);
 
-/* Read a configuration file on top of what c holds. 0, or -EINVAL with "FILE:LINE: what" in err, or -errno if the file itself cannot be read. */
+/*
+ * Read a configuration file on top of what c holds. 0, or -EINVAL with "FILE:LINE: what" in err, or -errno if the file itself cannot be read: a regular file,
+ * with all that it includes no larger than TEXT_FILE_BYTES_MAX.
+ */
 int config_read_file(struct server_config *c, const char *path, char *err, size_t errlen);
 
 /*

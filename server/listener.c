@@ -8,7 +8,6 @@
  * Out of descriptors (EMFILE, ENFILE): one descriptor is kept in reserve. It is given up for one accept, so that the client that waits gets an orderly close
  * instead of nothing, and then accepting pauses for a moment.
  */
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -58,20 +57,18 @@ union address {
 	struct sockaddr_in6 in6;
 };
 
-static socklen_t address_parse(const char *text, unsigned port, union address *a)
+static socklen_t address_make(const struct config_address *from, unsigned port, union address *a)
 {
 	memset(a, 0, sizeof(*a));
-	if (inet_pton(AF_INET, text, &a->in.sin_addr) == 1) {
-		a->in.sin_family = AF_INET;
+	a->sa.sa_family = (sa_family_t)from->family;
+	if (from->family == AF_INET) {
+		memcpy(&a->in.sin_addr, &from->bytes, sizeof(a->in.sin_addr));
 		a->in.sin_port = htons((uint16_t)port);
 		return sizeof(a->in);
 	}
-	if (inet_pton(AF_INET6, text, &a->in6.sin6_addr) == 1) {
-		a->in6.sin6_family = AF_INET6;
-		a->in6.sin6_port = htons((uint16_t)port);
-		return sizeof(a->in6);
-	}
-	return 0;
+	a->in6.sin6_addr = from->bytes;
+	a->in6.sin6_port = htons((uint16_t)port);
+	return sizeof(a->in6);
 }
 
 static void listener_name(struct listener *l, const char *address)
@@ -116,31 +113,32 @@ static int socket_listen_patiently(const union address *a, socklen_t len)
 	return fd;
 }
 
-/* address: one of those that the configuration has taken for one; where: the line that asks for it. */
-static int listener_open(const char *address, unsigned port, const char *where, char *err, size_t errlen)
+/* where: the line that asks for it. */
+static int listener_open(const struct config_address *address, unsigned port, const char *where, char *err, size_t errlen)
 {
 	union address a;
-	socklen_t len = address_parse(address, port, &a);
-	ASSERT(len > 0);
+	socklen_t len = address_make(address, port, &a);
 	int fd = socket_listen_patiently(&a, len);
 	if (fd < 0) {
-		snprintf(err, errlen, "%scannot listen on %s port %u: %s", where, address, port, strerror(-fd));
+		snprintf(err, errlen, "%scannot listen on %s port %u: %s", where, address->text, port, strerror(-fd));
 		return fd;
 	}
 	struct listener *l = &listeners[listener_count++];
 	memset(l, 0, sizeof(*l));
 	l->fd = fd;
-	listener_name(l, address);
+	listener_name(l, address->text);
 	return 0;
 }
 
 /* Any address: IPv6 may be missing on this machine. */
 static int listeners_open_any(unsigned port, const char *where, char *err, size_t errlen)
 {
-	int ret = listener_open("0.0.0.0", port, where, err, errlen);
+	static char text_v4[] = "0.0.0.0", text_v6[] = "::";
+	const struct config_address any_v4 = { .text = text_v4, .family = AF_INET }, any_v6 = { .text = text_v6, .family = AF_INET6 };
+	int ret = listener_open(&any_v4, port, where, err, errlen);
 	if (ret != 0)
 		return ret;
-	ret = listener_open("::", listeners[0].port, where, err, errlen);
+	ret = listener_open(&any_v6, listeners[0].port, where, err, errlen);
 	if (ret == -EAFNOSUPPORT || ret == -EADDRNOTAVAIL) {
 		log_write(LOG_LEVEL_INFO, "no IPv6 here: %s", err);
 		return 0;
@@ -165,7 +163,7 @@ int listeners_open(const struct server_config *config, char *err, size_t errlen)
 	if (config->binds == 0)
 		ret = listeners_open_any(port, config_where(config, &config->port), err, errlen);
 	for (unsigned i = 0; i < config->binds && ret == 0; i++) {
-		ret = listener_open(config->bind[i], port, config_where(config, &config->bind[i]), err, errlen);
+		ret = listener_open(&config->bind[i], port, config_where(config, &config->bind[i]), err, errlen);
 		port = ret == 0 ? listeners[0].port : port; /* one port for all, also when any was asked for */
 	}
 	if (ret != 0)

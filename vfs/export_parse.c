@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "runtime/log.h"
+#include "runtime/text_file.h"
 #include "vfs/export_table.h"
 #include "vfs/siphash.h"
 
@@ -691,9 +692,9 @@ static int is_exports_name(const struct dirent *d)
 	return d->d_name[0] != '.' && len > 8 && !strcmp(d->d_name + len - 8, ".exports");
 }
 
-static int file_error(const char *path, int err, char *errbuf, size_t errlen)
+static int file_error(const char *path, int err, const char *why, char *errbuf, size_t errlen)
 {
-	snprintf(errbuf, errlen, "%s: %s", path, strerror(-err));
+	snprintf(errbuf, errlen, "%s: %s", path, why);
 	return err;
 }
 
@@ -704,7 +705,7 @@ static int directory_add(struct export_table *t, const char *path, char *errbuf,
 	char file[PATH_MAX];
 
 	if (n < 0)
-		return file_error(path, -errno, errbuf, errlen);
+		return file_error(path, -errno, strerror(errno), errbuf, errlen);
 	for (int i = 0; i < n; i++) {
 		snprintf(file, sizeof(file), "%s/%s", path, names[i]->d_name);
 		if (!err)
@@ -717,18 +718,16 @@ static int directory_add(struct export_table *t, const char *path, char *errbuf,
 
 int export_table_add_file(struct export_table *t, const char *path, char *errbuf, size_t errlen)
 {
-	struct stat st;
-	FILE *in = NULL;
-	int err;
+	struct text_file file;
+	const char *why;
+	int err = text_file_open(&file, path, TEXT_FILE_BYTES_MAX, &why);
 
-	if (stat(path, &st) || (!S_ISDIR(st.st_mode) && !(in = fopen(path, "re"))))
-		return file_error(path, -errno, errbuf, errlen);
-	if (!in)
+	if (err == -EISDIR)
 		return directory_add(t, path, errbuf, errlen);
-	err = stream_add(t, in, path, errbuf, errlen);
-	if (!err && ferror(in))
-		err = file_error(path, -EIO, errbuf, errlen);
-	fclose(in);
+	if (err)
+		return file_error(path, err, why, errbuf, errlen);
+	err = stream_add(t, file.f, path, errbuf, errlen);
+	text_file_close(&file);
 	return err;
 }
 

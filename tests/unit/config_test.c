@@ -44,6 +44,17 @@ static const char *write_file(const char *name, const char *text)
 
 static int read_text(const char *text) { return config_read_file(&config, write_file("t.conf", text), err, sizeof(err)); }
 
+static enum config_action from_argv(const char *const *args)
+{
+	char name[] = "nfsdirectd", *argv[32] = { name };
+	int argc = 1;
+	for (; args[argc - 1] != NULL; argc++)
+		argv[argc] = (char *)args[argc - 1];
+	return config_from_argv(&config, argc, argv, err, sizeof(err));
+}
+
+#define ARGV(...) from_argv((const char *const[]){ __VA_ARGS__, NULL })
+
 Test(config, defaults)
 {
 	cr_assert_eq(config.port, 2049);
@@ -61,7 +72,7 @@ Test(config, file)
 		     0, "%s", err);
 	cr_assert_eq(config.port, 20490);
 	cr_assert_eq(config.binds, 2);
-	cr_assert_str_eq(config.bind[1], "::1");
+	cr_assert_str_eq(config.bind[1].text, "::1");
 	cr_assert_str_eq(config.state_dir, "/s");
 	cr_assert_eq(config.log_level, LOG_LEVEL_DEBUG);
 	cr_assert_eq(config.reactors, 3);
@@ -85,7 +96,7 @@ static void expect_error(const char *text, int line, const char *what)
 Test(config, file_errors)
 {
 	expect_error("[server]\nprot = 1\n", 2, "no key 'prot' in section [server]");
-	expect_error("[sever]\nport = 1\n", 2, "no section [sever]");
+	expect_error("[sever]\nport = 1\n", 1, "no section [sever]");
 	expect_error("port = 1\n[server]\n", 1, "'port' stands before any section");
 	expect_error("[server]\n\nport = 99999\n", 3, "not within 0...65535");
 	expect_error("[server]\nport = x\n", 2, "'x' is not a number");
@@ -105,6 +116,19 @@ Test(config, file_errors)
 	expect_error("[server]\nport = 1 # one\n", 2, "a comment behind a value begins with ' ;'");
 	expect_error("[limits]\nport = 3\n", 2, "no key 'port' in section [limits]");
 	expect_error("[server]\nport = 1\nprot = 2\nport = x\n", 3, "'prot'");
+}
+
+/* A section is looked at where it begins, also if it is empty. */
+Test(config, sections)
+{
+	expect_error("[server]\nport = 1\n[limit]\n", 3, "no section [limit]");
+	expect_error("[]\n", 1, "no section []");
+	expect_error("  [Server]\n", 1, "no section [Server]");
+	expect_error("[server\nport = 1\n", 1, "neither [section]");
+	expect_error("[server] port = 1\n", 1, "behind [server] stands something else");
+	expect_error("\xEF\xBB\xBF[sever]\n", 1, "no section [sever]");
+	cr_assert_eq(read_text("\xEF\xBB\xBF[server] # one\nport = 7\n[limits]\t; two\n[exports]\n"), 0, "%s", err);
+	cr_assert_eq(config.port, 7);
 }
 
 /* An indented line is a line, not more of the value above. */
@@ -167,6 +191,27 @@ Test(config, include)
 	cr_assert_str_eq(config.exports[0].text, "/x");
 }
 
+/* All paths in a file are relative to it, whichever file includes it and wherever the server is started; but those of exports have to be absolute. */
+Test(config, relative_paths)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/sub", dir);
+	cr_assert_eq(mkdir(path, 0755), 0);
+	write_file("sub/more.conf", "counters_file = c\n[exports]\nfile = ../e\nexport = x\n");
+	cr_assert_eq(read_text("[server]\nstate_dir = s\ninclude = sub/more.conf\n"), 0, "%s", err);
+	snprintf(path, sizeof(path), "%s/s", dir);
+	cr_assert_str_eq(config.state_dir, path);
+	snprintf(path, sizeof(path), "%s/sub/c", dir);
+	cr_assert_str_eq(config.counters_file, path);
+	snprintf(path, sizeof(path), "%s/sub/../e", dir);
+	cr_assert_str_eq(config.exports[0].text, path);
+	cr_assert_str_eq(config.exports[1].text, "x");
+	/* On the command line they are the shell's. */
+	cr_assert_eq(ARGV("--state-dir", "s", "--exports", "e", "--config", write_file("t.conf", "")), CONFIG_SERVE, "%s", err);
+	cr_assert_str_eq(config.state_dir, "s");
+	cr_assert_str_eq(config.exports[0].text, "e");
+}
+
 /* An included file begins in the section of the line that includes it, and goes on in it behind that line whatever sections it had. */
 Test(config, include_section)
 {
@@ -202,7 +247,7 @@ Test(config, include_errors)
 	expect_error("include = /\n", 1, "cannot include /: Is a directory");
 	expect_error("[limits]\n\ninclude = /dev/null/x\n", 3, "cannot include /dev/null/x: Not a directory");
 	expect_error("[server]\ninclude =\n", 2, "include has no value");
-	expect_error("[sever]\ninclude = more.conf\n", 2, "no section [sever]");
+	expect_error("[sever]\ninclude = more.conf\n", 1, "no section [sever]");
 }
 
 Test(config, include_circle)
@@ -237,6 +282,57 @@ Test(config, include_depth)
 	cr_assert_str_eq(err, what);
 }
 
+/* Each of two hundred lines includes a file of 32 KiB; no file is large. */
+Test(config, include_too_much)
+{
+	static char text[33000];
+	char what[256];
+	memset(text, '#', 32768);
+	for (unsigned i = 99; i < 32768; i += 100)
+		text[i] = '\n';
+	write_file("more.conf", text);
+	text[0] = '\0';
+	for (unsigned i = 0; i < 127; i++)
+		strcat(text, "include = more.conf\n");
+	cr_assert_eq(read_text(text), 0, "%s", err);
+	for (unsigned i = 0; i < 73; i++)
+		strcat(text, "include = more.conf\n");
+	snprintf(what, sizeof(what), "cannot include %s/more.conf: the configuration has more than 4 MiB with it", dir);
+	expect_error(text, 128, what);
+}
+
+/* Neither waits, nor has no end, nor is empty when it is read again. */
+static void expect_no_file(const char *path, const char *why)
+{
+	char what[256];
+	cr_assert_neq(config_read_file(&config, path, err, sizeof(err)), 0, "%s was read", path);
+	snprintf(what, sizeof(what), "the configuration %s: %s", path, why);
+	cr_assert_str_eq(err, what);
+}
+
+Test(config, no_regular_file, .timeout = 20)
+{
+	static const char pipe_text[] = "it is a pipe, which could not be read again at a reload";
+	char path[128], text[160], what[256];
+	int fds[2];
+	cr_assert_eq(pipe(fds), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fds[0]);
+	expect_no_file(path, pipe_text);
+	expect_no_file("/dev/zero", "it is a device, and no file");
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	expect_no_file(path, pipe_text);
+	snprintf(text, sizeof(text), "\ninclude = %s\n", path);
+	snprintf(what, sizeof(what), "cannot include %s: %s", path, pipe_text);
+	expect_error(text, 2, what);
+	cr_assert_eq(truncate(write_file("huge", ""), (4 << 20) + 1), 0);
+	snprintf(path, sizeof(path), "%s/huge", dir);
+	expect_no_file(path, "it has more than 4 MiB");
+	/* It says that it is empty, and has no end. */
+	expect_no_file("/proc/self/pagemap", "it has more than 4 MiB");
+	cr_assert_eq(config_read_file(&config, "/dev/null", err, sizeof(err)), 0, "%s", err);
+}
+
 Test(config, unreadable)
 {
 	cr_assert_eq(config_read_file(&config, "/nonexistent", err, sizeof(err)), -ENOENT);
@@ -244,17 +340,6 @@ Test(config, unreadable)
 	cr_assert_eq(config_read_file(&config, "/", err, sizeof(err)), -EISDIR);
 	cr_assert_str_eq(err, "the configuration /: Is a directory");
 }
-
-static enum config_action from_argv(const char *const *args)
-{
-	char name[] = "nfsdirectd", *argv[32] = { name };
-	int argc = 1;
-	for (; args[argc - 1] != NULL; argc++)
-		argv[argc] = (char *)args[argc - 1];
-	return config_from_argv(&config, argc, argv, err, sizeof(err));
-}
-
-#define ARGV(...) from_argv((const char *const[]){ __VA_ARGS__, NULL })
 
 Test(config, command_line)
 {
@@ -276,7 +361,7 @@ Test(config, command_line_wins)
 	cr_assert_eq(config.port, 6);
 	cr_assert_str_eq(config.state_dir, "/f");
 	cr_assert_eq(config.binds, 1);
-	cr_assert_str_eq(config.bind[0], "::1");
+	cr_assert_str_eq(config.bind[0].text, "::1");
 	cr_assert_eq(config.export_count, 2);
 	cr_assert_str_eq(config.exports[0].text, "/a");
 	cr_assert_eq(config.exports[1].kind, CONFIG_EXPORT_FILE);

@@ -943,7 +943,7 @@ Test(conn, both_families)
 {
 	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	harness_init();
-	free(harness_config.bind[0]);
+	free(harness_config.bind[0].text);
 	harness_config.binds = 0;
 	harness_begin();
 	int v4 = client_connect(), v6 = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -102,8 +102,7 @@ static const struct rpc_program *const programs[] = { &program, NULL };
 void harness_init(void)
 {
 	config_init(&harness_config);
-	harness_config.bind[0] = strdup("127.0.0.1");
-	harness_config.binds = 1;
+	cr_assert_eq(config_bind_add(&harness_config, "127.0.0.1", NULL, 0), 0);
 	harness_config.port = 0;
 	harness_config.reactors = 2;
 	harness_config.fibers = 128;
