@@ -230,15 +230,15 @@ static bool all_zero(const void *data, size_t len)
  * What stays the same when the file system is mounted elsewhere or its device gets another number: the UUID; else what statfs says, which most file systems
  * make of their UUID. XFS alone makes it of the device number.
  */
-static uint64_t fs_identity(int fd, const struct statfs *fs, const struct export_entry *entry)
+static uint64_t fs_identity(int fd, const struct statfs *fs, const struct export_entry *entry, struct export_remark_list *remarks)
 {
 	struct fs_uuid u = { 0 };
 
 	if (!ioctl(fd, IOC_GETFSUUID, &u) && u.len <= sizeof(u.uuid) && !all_zero(u.uuid, u.len))
 		return siphash24(identity_key, u.uuid, u.len);
 	if (fs->f_type == XFS_SUPER_MAGIC || all_zero(&fs->f_fsid, sizeof(fs->f_fsid)))
-		log_write(LOG_LEVEL_WARNING, "%sexport %s: the file system tells no UUID; without fsid= handles may not survive a restart", entry->where,
-			  entry->path);
+		export_remark_add(remarks, LOG_LEVEL_WARNING, "%sexport %s: the file system tells no UUID; without fsid= handles may not survive a restart",
+				  entry->where, entry->path);
 	return siphash24(identity_key, &fs->f_fsid, sizeof(fs->f_fsid));
 }
 
@@ -255,7 +255,7 @@ static bool entry_fsid(const struct export_entry *entry, uint64_t *fsid)
 }
 
 /* The id is made of the file system and of the kernel's handle of the root: two exports of one file system differ, and neither name nor mount matter. */
-static int export_identify(struct export *e, const struct export_entry *entry, const struct statfs *fs)
+static int export_identify(struct export *e, const struct export_entry *entry, const struct statfs *fs, struct export_remark_list *remarks)
 {
 	struct { uint64_t fsid; uint8_t root[VFS_FH_MAX]; } seed = { 0 };
 	struct vfs_fh unnamed;
@@ -264,7 +264,7 @@ static int export_identify(struct export *e, const struct export_entry *entry, c
 	if (err)
 		return err;
 	if (!entry_fsid(entry, &e->fsid))
-		e->fsid = fs_identity(e->mount_fd, fs, entry);
+		e->fsid = fs_identity(e->mount_fd, fs, entry, remarks);
 	seed.fsid = htole64(e->fsid);
 	memcpy(seed.root, unnamed.data, unnamed.len - 8); /* without the signature, which depends on the key */
 	e->id = siphash24(identity_key, &seed, sizeof(seed));
@@ -282,14 +282,14 @@ static int export_probe_handle(const struct export *e)
 	return 0;
 }
 
-static int open_mount_fd(struct export *e, const struct export_entry *entry)
+static int open_mount_fd(struct export *e, const struct export_entry *entry, struct export_remark_list *remarks)
 {
 	const int tree = open_tree(e->root_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 	int fd;
 
 	if (tree < 0)
-		log_write(LOG_LEVEL_NOTICE, "%sexport %s: no private copy of the mount (%s): directories that others are mounted on answer ACCES", entry->where,
-			  e->path, strerror(errno));
+		export_remark_add(remarks, LOG_LEVEL_NOTICE, "%sexport %s: no private copy of the mount (%s): directories that others are mounted on answer ACCES",
+				  entry->where, e->path, strerror(errno));
 	e->private_mount = tree >= 0;
 	fd = openat(tree < 0 ? e->root_fd : tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -308,7 +308,7 @@ static bool mountpoint_there(const char *path)
 }
 
 /* 0, or why the export is absent. */
-static int export_open(struct export *e, const struct export_entry *entry)
+static int export_open(struct export *e, const struct export_entry *entry, struct export_remark_list *remarks)
 {
 	struct statx stx;
 	struct statfs fs;
@@ -319,7 +319,7 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	e->root_fd = open(e->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (e->root_fd < 0)
 		return -errno;
-	e->mount_fd = open_mount_fd(e, entry);
+	e->mount_fd = open_mount_fd(e, entry, remarks);
 	if (e->mount_fd < 0)
 		return e->mount_fd;
 	if (fstatfs(e->mount_fd, &fs) || statx(e->mount_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx))
@@ -331,15 +331,15 @@ static int export_open(struct export *e, const struct export_entry *entry)
 	e->max_file_bytes = max_file_bytes(&fs);
 	e->root_dev = (uint64_t)stx.stx_dev_major << 32 | stx.stx_dev_minor;
 	e->root_ino = stx.stx_ino;
-	return export_identify(e, entry, &fs);
+	return export_identify(e, entry, &fs, remarks);
 }
 
 /* Always a struct export, absent if *why is not 0; -EOPNOTSUPP and -EPERM: its file system cannot be exported at all. */
-static struct export *export_make(const struct export_entry *entry, int *why)
+static struct export *export_make(const struct export_entry *entry, struct export_remark_list *remarks, int *why)
 {
 	struct export *e = export_new(entry->path), *absent;
 
-	*why = export_open(e, entry);
+	*why = export_open(e, entry, remarks);
 	if (!*why) {
 		*why = export_probe_handle(e);
 		if (*why && *why != -EPERM)
@@ -373,18 +373,14 @@ static void absence_text(const struct export_entry *entry, const struct export *
 		snprintf(buf, len, " is absent: %s", why == -ENODEV ? "nothing is mounted there" : strerror(-why));
 }
 
-/* Where others are served, or were. limit: where a peer can cause it. */
-static void absence_log(const struct export_entry *entry, const struct export *e, int why, struct log_limit *limit)
+/* Where others are served, or were. */
+static void absence_remark(const struct export_entry *entry, const struct export *e, int why, struct export_remark_list *remarks)
 {
-	const enum log_level level = e->useless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING;
 	const char *left_out = e->useless ? "; it is left out until the exports are read again" : "";
 	char text[ABSENCE_BYTES];
 
 	absence_text(entry, e, why, text, sizeof(text));
-	if (limit)
-		log_limited(limit, level, "%s%s", text, left_out);
-	else
-		log_write(level, "%s%s", text, left_out);
+	export_remark_add(remarks, e->useless ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "%s%s", text, left_out);
 }
 
 static bool same_directory(const struct export *a, const struct export *b)
@@ -480,7 +476,8 @@ static void table_resolve_hosts(struct export_table *t)
 				continue;
 			export_host_resolve(c->spec, &c->addrs, &c->addr_count);
 			if (!c->addr_count)
-				log_write(LOG_LEVEL_WARNING, "%sexport %s: host %s has no address now; nobody gets in by that name", entry->where, entry->path, c->spec);
+				export_remark_add(&t->remarks, LOG_LEVEL_WARNING, "%sexport %s: host %s has no address now; nobody gets in by that name",
+						  entry->where, entry->path, c->spec);
 		}
 }
 
@@ -558,18 +555,23 @@ static struct export *export_keep(const struct export_entry *entry)
 	return NULL;
 }
 
-/* An entry's first export. 0 with *why of export_make(), or an error that refuses the table. */
-static int entry_open(const struct export_table *t, struct export_entry *entry, int *why, char *errbuf, size_t errlen)
+/* An entry's first export. 0, or an error that refuses the table. */
+static int entry_open(struct export_table *t, struct export_entry *entry, char *errbuf, size_t errlen)
 {
 	struct export *e = export_keep(entry);
+	int why = 0;
 
-	*why = 0;
 	if (!e)
-		e = export_make(entry, why);
+		e = export_make(entry, &t->remarks, &why);
 	entry_set_export(entry, e);
-	if (*why == -EPERM)
-		absence_text(entry, e, *why, errbuf, errlen);
-	return *why == -EPERM ? *why : export_check_twin(t, entry, e, errbuf, errlen);
+	entry->said = why;
+	if (why == -EPERM) {
+		absence_text(entry, e, why, errbuf, errlen);
+		return why;
+	}
+	if (why)
+		absence_remark(entry, e, why, &t->remarks);
+	return export_check_twin(t, entry, e, errbuf, errlen);
 }
 
 /* The first export of a table that has no other than such without file handles; NULL: there are others, or none. */
@@ -583,29 +585,23 @@ static const struct export_entry *table_useless(const struct export_table *t)
 	return STAILQ_FIRST(&t->entries);
 }
 
-/* What file system has no handles is left out, with an error in the log; a table of nothing else is refused. */
+/* What file system has no handles is left out, with an error among the remarks; a table of nothing else is refused. */
 static int table_open(struct export_table *t, char *errbuf, size_t errlen)
 {
 	struct export_entry *entry;
 	const struct export_entry *useless;
-	int err, why;
+	int err;
 
 	STAILQ_FOREACH(entry, &t->entries, link) {
-		err = entry_open(t, entry, &why, errbuf, errlen);
+		err = entry_open(t, entry, errbuf, errlen);
 		if (err)
 			return err;
-		if (why && why != -EOPNOTSUPP)
-			absence_log(entry, entry->export, why, NULL);
 	}
 	useless = table_useless(t);
-	if (useless) {
-		absence_text(useless, useless->export, -EOPNOTSUPP, errbuf, errlen);
-		return -EOPNOTSUPP;
-	}
-	STAILQ_FOREACH(entry, &t->entries, link)
-		if (entry->export->useless)
-			absence_log(entry, entry->export, -EOPNOTSUPP, NULL);
-	return 0;
+	if (!useless)
+		return 0;
+	absence_text(useless, useless->export, -EOPNOTSUPP, errbuf, errlen);
+	return -EOPNOTSUPP;
 }
 
 static struct export_table *table_swap(struct export_table *t)
@@ -628,8 +624,10 @@ pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t er
 	table_resolve_hosts(t);
 	pthread_mutex_lock(&install_mutex);
 	err = table_open(t, errbuf, errlen);
-	if (!err)
+	if (!err) {
 		old = table_swap(t);
+		export_remarks_log(&t->remarks, NULL);
+	}
 	pthread_mutex_unlock(&install_mutex);
 	export_table_free(old);
 	return err;
@@ -654,26 +652,47 @@ noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, 
 	leaf_unlock(&table_lock);
 }
 
-/* A refresh cannot refuse the table: what cannot be exported stays absent, and each client that asks for it has it tried again. */
+/* An export for an entry of the current table. With *why it is absent. */
+static struct export *entry_make_again(const struct export_table *t, const struct export_entry *entry, struct export_remark_list *remarks, int *why)
+{
+	struct export *e = export_make(entry, remarks, why);
+	char text[ABSENCE_BYTES];
+
+	if (*why) {
+		absence_remark(entry, e, *why, remarks);
+		return e;
+	}
+	*why = export_check_twin(t, entry, e, text, sizeof(text));
+	if (!*why)
+		return e;
+	export_remark_add(remarks, LOG_LEVEL_ERROR, "%s", text);
+	export_put(e);
+	return export_new(entry->path);
+}
+
+/*
+ * A refresh cannot refuse the table: what cannot be exported stays absent, and each client that asks for it has it tried again. What is absent still, for the
+ * same reason, was said already.
+ */
 static void entry_refresh(struct export_table *t, struct export_entry *entry)
 {
-	static struct log_limit limit;
+	struct export_remark_list remarks = STAILQ_HEAD_INITIALIZER(remarks);
 	struct export *e;
-	char text[ABSENCE_BYTES];
 	int why;
 
-	if (!export_outdated(entry->export, entry))
+	if (!export_outdated(entry->export, entry)) {
+		if (!entry->export->present)
+			entry->said = 0; /* there is nothing there: what comes next is news */
 		return;
-	e = export_make(entry, &why);
-	if (export_check_twin(t, entry, e, text, sizeof(text))) {
-		export_put(e);
-		e = export_new(entry->path);
-		log_limited(&limit, LOG_LEVEL_ERROR, "%s", text);
-	} else if (why) {
-		absence_log(entry, e, why, &limit);
-	} else {
-		log_limited(&limit, LOG_LEVEL_INFO, "export %s: its directory is there now", e->path);
 	}
+	e = entry_make_again(t, entry, &remarks, &why);
+	if (why && why == entry->said)
+		export_remarks_free(&remarks);
+	else
+		export_remarks_log(&remarks, &entry->remarks_limit);
+	if (!why)
+		log_limited(&entry->back_limit, LOG_LEVEL_INFO, "export %s: its directory is there now", e->path);
+	entry->said = why;
 	entry_change_export(entry, e);
 }
 

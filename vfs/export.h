@@ -96,9 +96,10 @@ int export_table_add_file(struct export_table *t, const char *path, char *errbuf
 int export_table_add_cli(struct export_table *t, const char *spec, const char *where, char *errbuf, size_t errlen);
 void export_table_free(struct export_table *t);
 /*
- * Make t the current table and take it over; of the old one views and open files keep what they hold. Fills ids, descriptors and root handles of what is present.
- * -EOPNOTSUPP: no file system has usable handles (where some have, the others are absent; logged); -EPERM: the server may not open them; -EADDRINUSE: two exports would have one identity. Then errbuf
- * says "FILE:LINE: what" of the line that is to blame, nothing changed and t is the caller's.
+ * Make t the current table and take it over, and log what there was to say about its lines; of the old one views and open files keep what they hold. Fills
+ * ids, descriptors and root handles of what is present. -EOPNOTSUPP: no file system has usable handles (where some have, the others are absent); -EPERM: the
+ * server may not open them; -EADDRINUSE: two exports would have one identity. Then errbuf says "FILE:LINE: what" of the line that is to blame, nothing changed,
+ * nothing is logged, and t is the caller's.
  */
 pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t errlen);
 /* Forget the current table: at the end, when every view was put. */

@@ -250,6 +250,7 @@ static void *resolver_main(void *arg)
 
 static void resolvers_start_locked(void)
 {
+	static struct log_limit limit;
 	pthread_attr_t attr;
 	pthread_t thread;
 
@@ -261,7 +262,7 @@ static void resolvers_start_locked(void)
 		resolvers++;
 	pthread_attr_destroy(&attr);
 	if (!resolvers)
-		log_write(LOG_LEVEL_ERROR, "no thread for the name service: clients that an export knows by name have to wait");
+		log_limited(&limit, LOG_LEVEL_ERROR, "no thread for the name service: clients that an export knows by name have to wait");
 }
 
 /* --- for the others --- */

@@ -32,6 +32,7 @@ struct option_state {
 struct parse {
 	const char *where; /* "FILE:LINE: ", "" on the command line */
 	const char *what;  /* "export 'SPEC': " where that is not the line itself, or "" */
+	struct export_remark_list *remarks;
 	char *errbuf;
 	size_t errlen;
 };
@@ -184,7 +185,7 @@ static int apply_sec(struct parse *p, struct option_state *s, const struct optio
 		if (!strcmp(flavour, "sys") || !strcmp(flavour, "unix"))
 			s->sec_other = false;
 		else
-			log_write(LOG_LEVEL_NOTICE, "%s%ssec=%s is not offered yet, only sec=sys", p->where, p->what, flavour);
+			export_remark_add(p->remarks, LOG_LEVEL_NOTICE, "%s%ssec=%s is not offered yet, only sec=sys", p->where, p->what, flavour);
 	}
 	if (!s->sec_other)
 		s->options.sec_sys = true;
@@ -231,7 +232,7 @@ static int apply_nothing(struct parse *p, struct option_state *s, const struct o
 
 static int apply_notice(struct parse *p, struct option_state *s, const struct option_word *word, const char *value)
 {
-	log_write(LOG_LEVEL_NOTICE, "%s%soption '%s' has no effect: %s", p->where, p->what, word->name, word->text);
+	export_remark_add(p->remarks, LOG_LEVEL_NOTICE, "%s%soption '%s' has no effect: %s", p->where, p->what, word->name, word->text);
 	return 0;
 }
 
@@ -422,8 +423,10 @@ struct export_table *export_table_new(void)
 {
 	struct export_table *t = calloc(1, sizeof(*t));
 
-	if (t)
-		STAILQ_INIT(&t->entries);
+	if (!t)
+		return NULL;
+	STAILQ_INIT(&t->entries);
+	STAILQ_INIT(&t->remarks);
 	return t;
 }
 
@@ -431,10 +434,13 @@ void export_table_free(struct export_table *t)
 {
 	struct export_entry *e;
 
-	while (t && (e = STAILQ_FIRST(&t->entries))) {
+	if (!t)
+		return;
+	while ((e = STAILQ_FIRST(&t->entries))) {
 		STAILQ_REMOVE_HEAD(&t->entries, link);
 		entry_free(e);
 	}
+	export_remarks_free(&t->remarks);
 	free(t);
 }
 
@@ -496,7 +502,7 @@ static int entry_add_token(struct parse *p, struct export_entry *e, const struct
 	*paren = 0;
 	*end = 0;
 	if (!*token)
-		log_write(LOG_LEVEL_WARNING, "%s'(%s)' stands without a client and is for everybody", p->where, paren + 1);
+		export_remark_add(p->remarks, LOG_LEVEL_WARNING, "%s'(%s)' stands without a client and is for everybody", p->where, paren + 1);
 	err = options_parse(p, &s, paren + 1);
 	return err ? err : entry_add_client(p, e, token, &s);
 }
@@ -558,7 +564,7 @@ static int entry_add_tokens(struct parse *p, struct export_entry *e, const char 
 			err = entry_take_common(p, e, &defaults);
 	}
 	if (!err && STAILQ_EMPTY(&e->clients)) {
-		log_write(LOG_LEVEL_WARNING, "%s%s names no client and is for everybody", p->where, e->path);
+		export_remark_add(p->remarks, LOG_LEVEL_WARNING, "%s%s names no client and is for everybody", p->where, e->path);
 		err = entry_add_client(p, e, "", &defaults);
 	}
 	return err;
@@ -629,7 +635,7 @@ static int line_parse(struct parse *p, struct export_table *t, const char *line,
 int export_table_add_line(struct export_table *t, const char *line, const char *file, int lineno, char *errbuf, size_t errlen)
 {
 	char where[PATH_MAX + 16], *token = malloc(strlen(line) + 1);
-	struct parse p = { .where = where, .what = "", .errbuf = errbuf, .errlen = errlen };
+	struct parse p = { .where = where, .what = "", .remarks = &t->remarks, .errbuf = errbuf, .errlen = errlen };
 	int err;
 
 	if (!token)
@@ -780,7 +786,7 @@ static struct export_entry *cli_entry(struct parse *p, char *path, int *err)
 int export_table_add_cli(struct export_table *t, const char *spec, const char *where, char *errbuf, size_t errlen)
 {
 	char what[256], *path = strdup(spec);
-	struct parse p = { .where = where, .what = what, .errbuf = errbuf, .errlen = errlen };
+	struct parse p = { .where = where, .what = what, .remarks = &t->remarks, .errbuf = errbuf, .errlen = errlen };
 	const struct export_entry *old;
 	struct export_entry *e;
 	int err = -ENOMEM;

@@ -5,6 +5,7 @@
 #include <bsd/sys/queue.h>
 #include <netinet/in.h>
 
+#include "runtime/log.h"
 #include "vfs/export.h"
 
 enum { EXPORT_NAME_BYTES = 256 }; /* of a host's or client's name, with NUL */
@@ -37,13 +38,25 @@ struct export_entry {
 	struct export_client_list clients;
 	/* protected by the table lock */
 	struct export *export;
+	/* protected by export.c's install_mutex */
+	int said;                    /* why it is absent, as it was said last: -errno; 0: that was not said */
+	struct log_limit remarks_limit, back_limit; /* of what refreshes say: a client may cause it */
 };
 
 STAILQ_HEAD(export_entry_list, export_entry);
 
+STAILQ_HEAD(export_remark_list, export_remark);
+
 struct export_table {
 	struct export_entry_list entries;
+	struct export_remark_list remarks; /* to be logged when the table is installed */
 };
+
+/* Keep a line for the log. */
+void export_remark_add(struct export_remark_list *list, enum log_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Log them, in their order, and free them. limit: where a peer can cause them, or NULL. */
+void export_remarks_log(struct export_remark_list *list, struct log_limit *limit);
+void export_remarks_free(struct export_remark_list *list);
 
 /* Client specification -> kind and address. -EINVAL with *why (a literal). */
 int export_client_parse(const char *spec, struct export_client *c, const char **why);

@@ -822,6 +822,7 @@ static void set_read_only(struct vfs_file *file)
 static fiber_fn int open_io_locked(struct vfs_file *file)
 {
 	struct open_io_job j = { .file = file, .direct_fd = -1 };
+	static struct log_limit no_direct_limit; /* a directory that comes and goes is another export each time */
 	struct mapping *mapping;
 	int err = reserve(0, DESCRIPTORS_IO);
 
@@ -836,7 +837,7 @@ static fiber_fn int open_io_locked(struct vfs_file *file)
 	if (j.read_only)
 		set_read_only(file);
 	if (file->direct_fd < 0 && !atomic_exchange(&file->export->no_direct_logged, true))
-		log_write(LOG_LEVEL_NOTICE, "export %s: no direct I/O on its file system: files are read and written through the page cache", file->export->path);
+		log_limited(&no_direct_limit, LOG_LEVEL_NOTICE, "export %s: no direct I/O on its file system: files are read and written through the page cache", file->export->path);
 	mapping = make_mapping(file, &j.stx);
 	if (!mapping) {
 		close_if_open(file->direct_fd);

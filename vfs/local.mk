@@ -4,7 +4,7 @@ libvfs_a_SOURCES = \
 	vfs/access.c vfs/access.h \
 	vfs/attr.c vfs/attr.h \
 	vfs/data.c vfs/data.h \
-	vfs/export.c vfs/export.h vfs/export_match.c vfs/export_name.c vfs/export_parse.c vfs/export_table.h \
+	vfs/export.c vfs/export.h vfs/export_match.c vfs/export_name.c vfs/export_parse.c vfs/export_remark.c vfs/export_table.h \
 	vfs/fh.c vfs/fh.h vfs/fh_memo.c vfs/fh_memo.h \
 	vfs/file.c vfs/file.h \
 	vfs/ns.h vfs/ns_create.c vfs/ns_fsinfo.c vfs/ns_job.c vfs/ns_job.h vfs/ns_lookup.c vfs/ns_readdir.c vfs/ns_remove.c vfs/ns_sync.c \

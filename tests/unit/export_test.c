@@ -420,21 +420,135 @@ Test(export, each)
 }
 
 /* An image and its copy have one UUID: their handles could not be told apart. */
+/* The log goes to a file from here on, until log_count() is told to end that. */
+static int log_fd = -1, saved_stderr;
+
+static void log_begin(void)
+{
+	saved_stderr = dup(STDERR_FILENO);
+	log_fd = open(SCRATCH "/log", O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	cr_assert(log_fd >= 0 && dup2(log_fd, STDERR_FILENO) >= 0);
+}
+
+static void log_end(void)
+{
+	dup2(saved_stderr, STDERR_FILENO);
+	close(saved_stderr);
+	close(log_fd);
+}
+
+/* How often the log has this. */
+static unsigned log_count(const char *what)
+{
+	static char text[64 << 10];
+	const ssize_t n = pread(log_fd, text, sizeof(text) - 1, 0);
+	unsigned count = 0;
+
+	ASSERT(n >= 0);
+	text[n] = 0;
+	for (const char *s = text; (s = strstr(s, what)); s += strlen(what))
+		count++;
+	return count;
+}
+
+static void make_twin(void)
+{
+	scratch_begin();
+	scratch_fs("ext4");
+	cr_assert_eq(system("cp --sparse=always " SCRATCH "/image " SCRATCH "/copy && mkdir " SCRATCH "/twin"), 0);
+}
+
+#define MOUNT_TWIN "mount -o loop " SCRATCH "/copy " SCRATCH "/twin"
+
+/* One that is refused says nothing in the log: its error is the caller's to tell, and all else would hide it. */
 Test(export, twins_refused)
 {
 	struct export_table *t = export_table_new();
 
-	scratch_begin();
-	scratch_fs("ext4");
-	cr_assert_eq(system("cp --sparse=always " SCRATCH "/image " SCRATCH "/copy && mkdir " SCRATCH "/twin && mount -o loop " SCRATCH "/copy " SCRATCH "/twin"), 0);
+	make_twin();
+	cr_assert_eq(system(MOUNT_TWIN), 0);
+	log_begin();
+	cr_assert_eq(export_table_add_cli(t, "/nonexistent(crossmnt)", "c.conf:1: ", errbuf, sizeof(errbuf)), 0);
 	cr_assert_eq(export_table_add_cli(t, SCRATCH_FS, "c.conf:2: ", errbuf, sizeof(errbuf)), 0);
 	cr_assert_eq(export_table_add_line(t, SCRATCH "/twin *", "exports", 7, errbuf, sizeof(errbuf)), 0);
 	cr_expect_eq(export_table_install(t, errbuf, sizeof(errbuf)), -EADDRINUSE);
+	cr_expect_eq(log_count("\n"), 0);
 	cr_expect(!strncmp(errbuf, "exports:7: export " SCRATCH "/twin: ", strlen("exports:7: export " SCRATCH "/twin: ")), "%s", errbuf);
 	cr_expect(strstr(errbuf, "(c.conf:2: export " SCRATCH_FS ")"), "%s", errbuf);
 	export_table_free(t);
-	install(SCRATCH_FS " *\n" SCRATCH "/twin *(fsid=2)\n");
+	install("/nonexistent *(crossmnt)\n" SCRATCH_FS " *\n" SCRATCH "/twin *(fsid=2)\n");
+	cr_expect_eq(log_count("\n"), 2);
+	cr_expect_eq(log_count("crossmnt"), 1);
+	cr_expect_eq(log_count("/nonexistent is absent"), 1);
+	log_end();
 	export_table_fini();
+}
+
+static void refreshes(unsigned n)
+{
+	while (n--)
+		export_refresh();
+}
+
+/* Clients that ask again and again for what stays absent do not fill the log. */
+static void twin_comes_fiber(void *arg, unsigned index)
+{
+	export_refresh();
+	ASSERT(system(MOUNT_TWIN) == 0);
+	refreshes(5);
+	ASSERT(log_count("a copy of the file system of") == 1);
+	ASSERT(log_count("\n") == 2);
+	ASSERT(system("umount " SCRATCH "/twin") == 0);
+	export_refresh();
+	ASSERT(system(MOUNT_TWIN) == 0);
+	refreshes(5);
+	ASSERT(log_count("a copy of the file system of") == 2);
+	ASSERT(log_count("\n") == 3);
+	runtime_stop();
+}
+
+/* Nor do those who have a directory come and go; but what happens to another export is told meanwhile. */
+static void flapping_fiber(void *arg, unsigned index)
+{
+	for (unsigned i = 0; i < 12; i++) {
+		ASSERT(mkdir(SCRATCH_FS "/a", 0755) == 0);
+		export_refresh();
+		ASSERT(rmdir(SCRATCH_FS "/a") == 0);
+		export_refresh();
+	}
+	ASSERT(log_count("/a: its directory is there now") == 10);
+	ASSERT(log_count("/a is absent") >= 10 && log_count("/a is absent") <= 11); /* that of the start has no limit */
+	ASSERT(rmdir(SCRATCH_FS "/b") == 0);
+	export_refresh();
+	ASSERT(log_count("/b is absent") == 1);
+	runtime_stop();
+}
+
+static void refresh_run(const char *lines, void (*fiber)(void *arg, unsigned index))
+{
+	const struct reactor_config config = { .reactors = 1, .fibers = 16, .pool_threads = 2 };
+
+	log_begin();
+	install(lines);
+	cr_assert_eq(runtime_init(&config), 0);
+	cr_assert_eq(runtime_run(fiber, NULL), 0);
+	runtime_fini();
+	log_end();
+	export_table_fini();
+}
+
+Test(export, twin_comes)
+{
+	make_twin();
+	refresh_run(SCRATCH_FS " *\n" SCRATCH "/twin *(mountpoint)\n", twin_comes_fiber);
+}
+
+Test(export, flapping)
+{
+	scratch_begin();
+	scratch_fs("ext4");
+	cr_assert_eq(mkdir(SCRATCH_FS "/b", 0755), 0);
+	refresh_run(SCRATCH_FS "/a *\n" SCRATCH_FS "/b *\n", flapping_fiber);
 }
 
 Test(export, no_handles_refused)
