@@ -523,12 +523,12 @@ noyield_fn uint64_t mapping_look(struct mapping *m)
 
 noyield_fn uint32_t mapping_statx_read_align(const struct statx *stx)
 {
-	uint32_t align;
+	const uint32_t all = stx->stx_dio_offset_align;
+	uint32_t align = 0;
 
-	if (!(stx->stx_mask & IO_STATX_DIO_READ_ALIGN))
-		return stx->stx_dio_offset_align;
-	memcpy(&align, (const uint8_t *)stx + IO_STATX_DIO_READ_ALIGN_AT, sizeof align);
-	return align;
+	if (stx->stx_mask & IO_STATX_DIO_READ_ALIGN)
+		memcpy(&align, (const uint8_t *)stx + IO_STATX_DIO_READ_ALIGN_AT, sizeof align);
+	return !align || align & (align - 1) || align > all ? all : align;
 }
 
 noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct statx *stx, struct mapping_attr *attr)

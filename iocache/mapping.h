@@ -12,7 +12,6 @@
 
 #include <time.h>
 
-#include "runtime/io.h"
 #include "runtime/sync.h"
 
 struct buf;
@@ -179,14 +178,12 @@ noyield_fn void mapping_attr(struct mapping *m, uint64_t look, const struct stat
  * The mtime that clients were shown, if the disk has another: whoever closes the file sets it, so that it does not change for them. False: the disk has it.
  */
 noyield_fn bool mapping_shown_mtime(struct mapping *m, struct timespec *mtime);
-/* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with MAPPING_STATX_ALIGN, has not outgrown the unit. */
+/* Direct I/O of whole units is still legal: the file's alignment, as of the last statx with IO_STATX_ALIGN, has not outgrown the unit. */
 noyield_fn bool mapping_can_direct(struct mapping *m);
 /* The same of direct reads, in multiples of mapping_read_unit(): a reflink, which makes the file's blocks the granularity of its writes, leaves that of reads as it was. */
 noyield_fn bool mapping_can_read_direct(struct mapping *m);
 
-/* What to ask statx for, beside the size and times, so that mapping_attr() knows whether direct I/O is still legal. */
-enum { MAPPING_STATX_ALIGN = IO_STATX_DIOALIGN | IO_STATX_DIO_READ_ALIGN };
-/* The granularity of direct reads: what statx says of it, or, where the kernel does not tell, that of all direct I/O. */
+/* The granularity of direct reads: what statx says of it, or, where it does not tell, that of all direct I/O. A power of two if that is one. */
 noyield_fn uint32_t mapping_statx_read_align(const struct statx *stx);
 
 #endif

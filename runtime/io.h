@@ -118,6 +118,9 @@ noyield_fn int io_shutdown(int fd);
 noyield_fn int io_fstatx(int fd, unsigned mask, struct statx *stx);
 
 /* STATX_DIOALIGN of Linux 6.1, STATX_DIO_READ_ALIGN of 6.14 and where its stx_dio_read_offset_align stands; headers may be older. */
-enum { IO_STATX_DIOALIGN = 0x2000, IO_STATX_DIO_READ_ALIGN = 0x20000, IO_STATX_DIO_READ_ALIGN_AT = 0xb4 };
+enum {
+	IO_STATX_DIOALIGN = 0x2000, IO_STATX_DIO_READ_ALIGN = 0x20000, IO_STATX_ALIGN = IO_STATX_DIOALIGN | IO_STATX_DIO_READ_ALIGN,
+	IO_STATX_DIO_READ_ALIGN_AT = 0xb4,
+};
 
 #endif

@@ -652,6 +652,7 @@ void sim_set_faults(const struct sim_config *config)
 	sim.config = *config;
 	sim.config.seed = old.seed;
 	sim.config.block_bytes = old.block_bytes;
+	sim.config.read_block_bytes = old.read_block_bytes;
 	sim.config.mem_align_bytes = old.mem_align_bytes;
 	sim.config.tick_ns = old.tick_ns;
 	sim.config.latency_ns_max = old.latency_ns_max;

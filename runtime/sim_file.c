@@ -325,7 +325,8 @@ static void io_start(struct file_io *io)
 /* The rules of O_DIRECT; every piece of memory is judged, as kernels before 6.18 do. */
 static bool is_aligned(const struct io_op *op)
 {
-	uint64_t block = (op->code == IO_READV && sim.config.read_block_bytes ? sim.config.read_block_bytes : sim.config.block_bytes) - 1, mem = sim.config.mem_align_bytes ? sim.config.mem_align_bytes - 1 : block;
+	bool fine = op->code == IO_READV && sim.config.read_block_bytes;
+	uint64_t block = (fine ? sim.config.read_block_bytes : sim.config.block_bytes) - 1, mem = sim.config.mem_align_bytes ? sim.config.mem_align_bytes - 1 : block;
 	unsigned i;
 
 	for (i = 0; i < op->iovcnt; i++)

@@ -88,7 +88,7 @@ static void getattr_main(void *arg)
 	struct getattr_job *j = arg;
 	char path[32];
 
-	j->err = statx(j->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &j->stx) ? -errno : 0;
+	j->err = statx(j->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | IO_STATX_ALIGN, &j->stx) ? -errno : 0;
 	if (j->err)
 		return;
 	j->acl = malloc(ACL_BYTES_MAX);
@@ -118,7 +118,7 @@ fiber_fn int vfs_getattr(struct vfs_file *file, struct vfs_attr *attr)
 {
 	const uint64_t look = look_first(file);
 	struct statx stx;
-	int err = file->local_fs ? io_fstatx(file->path_fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx) : getattr_in_pool(file, &stx);
+	int err = file->local_fs ? io_fstatx(file->path_fd, STATX_BASIC_STATS | IO_STATX_ALIGN, &stx) : getattr_in_pool(file, &stx);
 
 	if (!err)
 		attr_from_file(file, look, &stx, attr);

@@ -30,6 +30,7 @@
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
+#include "runtime/io.h"
 #include "runtime/log.h"
 #include "runtime/pool.h"
 #include "runtime/reactor.h"
@@ -768,7 +769,7 @@ static void open_io_main(void *arg)
 	j->result = open_buffered(j);
 	if (j->result)
 		return;
-	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &j->stx))
+	if (statx(j->buffered_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | IO_STATX_ALIGN, &j->stx))
 		j->result = -errno;
 	else
 		open_direct(j);

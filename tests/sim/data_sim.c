@@ -629,7 +629,7 @@ static void open_file(void)
 	struct statx stx;
 	struct mapping_config mc = { .direct_fd = w.block ? sim_open(FILE_NUMBER, SIM_DIRECT) : -1, .buffered_fd = fd, .data_lost = lost };
 
-	CHECK(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx) == 0, "statx");
+	CHECK(io_fstatx(fd, STATX_BASIC_STATS | IO_STATX_ALIGN, &stx) == 0, "statx");
 	CHECK(stx.stx_dio_offset_align == w.block, "statx says %u", stx.stx_dio_offset_align);
 	mc.block = w.block;
 	mc.read_block = w.block ? mapping_statx_read_align(&stx) : 0;

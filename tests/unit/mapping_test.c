@@ -541,7 +541,7 @@ static void alignment_grows(void)
 	struct mapping_attr attr;
 	struct statx stx;
 
-	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx), 0);
+	cr_assert_eq(io_fstatx(buffered_fd, STATX_BASIC_STATS | IO_STATX_ALIGN, &stx), 0);
 	cr_assert(mapping_can_direct(m) && mapping_can_read_direct(m));
 	stx.stx_mask |= IO_STATX_DIOALIGN;
 	stx.stx_dio_offset_align = 4 * UNIT;                 /* 1.1: a reflink can raise it */

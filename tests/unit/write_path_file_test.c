@@ -15,6 +15,7 @@
 #include "runtime/buf.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
+#include "runtime/io.h"
 #include "tests/unit/vfs_harness.h"
 #include "vfs/attr.h"
 #include "vfs/data.h"
@@ -99,7 +100,7 @@ static bool reads_are_told(const char *path)
 {
 	struct statx stx;
 
-	ASSERT(statx(AT_FDCWD, path, 0, MAPPING_STATX_ALIGN, &stx) == 0);
+	ASSERT(statx(AT_FDCWD, path, 0, IO_STATX_ALIGN, &stx) == 0);
 	return stx.stx_mask & IO_STATX_DIO_READ_ALIGN;
 }
 

@@ -37,7 +37,7 @@ static void open_file(void)
 	struct statx stx;
 	struct mapping_config mc = { .direct_fd = config->no_direct ? -1 : sim_open(FILE_NUMBER, SIM_DIRECT), .buffered_fd = fd, .data_lost = data_lost };
 
-	ASSERT(io_fstatx(fd, STATX_BASIC_STATS | MAPPING_STATX_ALIGN, &stx) == 0);
+	ASSERT(io_fstatx(fd, STATX_BASIC_STATS | IO_STATX_ALIGN, &stx) == 0);
 	mc.block = config->no_direct ? 0 : stx.stx_dio_offset_align;
 	mc.read_block = config->no_direct ? 0 : mapping_statx_read_align(&stx);
 	mc.size = stx.stx_size;
