@@ -18,7 +18,7 @@
 #include "runtime/fiber.h"
 #include "runtime/reactor.h"
 
-enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400, GIVE_UP_MS = 60000 };
+enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400 };
 
 struct cache_config cache_limits;
 
@@ -167,8 +167,6 @@ noyield_fn void cache_give_up_locked(struct mapping *m)
 	struct mapping_waiter *w;
 	struct folio *f, *next;
 
-	if (!is_older(m->refused_since_ns, clock_mono_ns(), GIVE_UP_MS))
-		return;
 	ASSERT(!m->runs_in_flight);
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (!w->error)
@@ -178,7 +176,7 @@ noyield_fn void cache_give_up_locked(struct mapping *m)
 			mapping_remove_locked(m, f);
 	mapping_shrink_locked(m);
 	m->sticky_error = m->refused_error;
-	m->refused_since_ns = m->retry_ns = 0;
+	m->retry_ns = m->stuck_seq = 0;
 	mapping_tell_lost(m);
 }
 
@@ -193,9 +191,10 @@ static bool age_locked(struct mapping *m, uint64_t now)
 	}
 	if (!m->held) /* nothing dirty */
 		return false;
-	if (!is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms) && !(m->retry_ns && now >= m->retry_ns))
+	bool edges = is_older(m->deferred_since_ns, now, cache_limits.edge_wait_ms);
+	if (!edges && (!m->retry_ns || now < m->retry_ns || m->flusher_running))
 		return false;
-	counter_add(&edges_forced, 1);
+	counter_add(&edges_forced, edges);
 	m->force = true;
 	return true;
 }

@@ -127,10 +127,14 @@ static void fill_failed(struct mapping *m, uint64_t start, int error)
 	struct folio *f = mapping_find_locked(m, start);
 
 	if (f && !f->run && f->dirty_seq && f->dirty_seq <= m->round_target) {
-		if (mapping_fail_locked(m, start, start + m->unit, m->stage_seq, f->unstable, error) && f->unstable)
-			mapping_requeue_locked(m, f);
-		else
+		bool keep = mapping_fail_locked(m, start, start + m->unit, m->stage_seq, error);
+
+		if (keep && f->unstable) {
+			mapping_refuse_locked(m, f, error);
+		} else {
+			m->sticky_error = f->unstable ? error : m->sticky_error;
 			mapping_remove_locked(m, f);
+		}
 		mapping_shrink_locked(m);
 	}
 	leaf_unlock(&m->lock);
@@ -157,7 +161,7 @@ static bool next_to_fill(struct mapping *m, uint64_t *cursor, uint64_t target, u
 	for (f = mapping_first_locked(m, *cursor); f && f->start < limit; f = mapping_next_locked(f)) {
 		if (f->start < *cursor || f->run || !f->dirty_seq || f->dirty_seq > target)
 			continue;
-		if (f->start + f->len > m->size || !fill_is_needed_locked(m, f, &known)) /* the tail unit needs none: run_write_tail() */
+		if (f->start + f->len > m->size || !fill_is_needed_locked(m, f, &known)) /* the tail unit needs none: its dirty bytes go through the page cache */
 			continue;
 		*cursor = f->start;
 		return true;

@@ -49,7 +49,7 @@ COUNTER_DEFINE(syncs_failed, "write.syncs_failed");
 
 enum { HOLD_BACK_MAX = 4, HOLD_BACK_PAUSE = 8, HOLD_BACK_FAILURES_MAX = 6, HOLD_BACK_RATIO = 4 };
 
-static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, RETRY_NS = 1000000000, AHEAD_MAX = 16 << 20;
+static const uint64_t GATHER_NS_MAX = 2000000, HURRY_NS_MAX = 2000000, HOLD_BACK_NS = 10000000, RETRY_NS = 1000000000, GIVE_UP_NS = 60000000000, AHEAD_MAX = 16 << 20;
 
 /* Who starts the flusher: with a reference to the owner, or one who may do so only while the mapping has its own. */
 enum kicker { HAS_REFERENCE, HAS_NONE };
@@ -72,7 +72,7 @@ noyield_fn bool error_keeps_data(int error)
 	}
 }
 
-noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, bool unstable, int error)
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, int error)
 {
 	static struct log_limit limit;
 	struct mapping_waiter *w;
@@ -84,15 +84,8 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (w->seq <= seq && w->start < end && start < w->end && !w->error)
 			w->error = error;
-	if (unstable)
-		m->sticky_error = error;
 	if (!keep)
 		mapping_tell_lost(m);
-	if (keep && unstable) {
-		m->refused = true;
-		m->refused_error = error;
-		m->refused_since_ns = m->refused_since_ns ? m->refused_since_ns : clock_mono_ns();
-	}
 	return keep;
 }
 
@@ -330,7 +323,7 @@ static bool round_begin(struct mapping *m, struct round *r, bool begun, bool *re
 	bool work = r->forced || m->flushed_seq != m->stage_seq;
 	ASSERT(work || !begun); /* nobody else answers waiters */
 	m->flushed_seq = m->round_target = r->target;
-	m->force = m->refused = false;
+	m->force = m->refused = m->progress = false;
 	m->requeued = 0;
 	if (work && !begun)
 		mapping_disk_begin_locked(m);
@@ -354,14 +347,30 @@ static void expect_writers_locked(struct mapping *m, const struct round *r, unsi
 	m->gather_until_ns = now + min_u64(m->round_ns * 2, GATHER_NS_MAX);
 }
 
-/* Of what the disk refused, for lack of space, what was acknowledged is kept. */
-static void settle_refused_locked(struct mapping *m, const struct round *r)
+/* Since when the oldest of what found no space is kept; 0: there is none. */
+static uint64_t refused_since_locked(struct mapping *m)
 {
+	uint64_t oldest = 0;
+	struct folio *f;
+
+	RB_FOREACH(f, folio_tree, &m->folios)
+		if (f->refused_since_ns && (!oldest || f->refused_since_ns < oldest))
+			oldest = f->refused_since_ns;
+	return oldest;
+}
+
+/* What found no space, in this round or an earlier one, and is kept: when it is tried again, whether it has gone, whether it is given up. */
+static void settle_refused_locked(struct mapping *m)
+{
+	uint64_t since = m->refused || m->retry_ns ? refused_since_locked(m) : 0, now = clock_mono_ns();
+
+	m->stuck_seq = m->refused && !m->progress ? m->stage_seq : 0;
 	if (m->refused)
-		m->retry_ns = clock_mono_ns() + RETRY_NS;
-	else if (!m->dirty_bytes || (r->forced && r->limit == UINT64_MAX)) /* all that was kept has been tried again, and has gone */
-		m->refused_since_ns = m->retry_ns = 0;
-	cache_give_up_locked(m);
+		m->retry_ns = now + RETRY_NS;
+	if (!since)
+		m->retry_ns = 0;
+	else if (m->refused && now >= since + GIVE_UP_NS)
+		cache_give_up_locked(m);
 }
 
 static void answer_waiters_locked(struct mapping *m, const struct round *r)
@@ -385,7 +394,7 @@ static void answer_waiters_locked(struct mapping *m, const struct round *r)
 static void round_end(struct mapping *m, const struct round *r)
 {
 	leaf_lock(&m->lock);
-	settle_refused_locked(m, r);
+	settle_refused_locked(m);
 	if (r->how != MAPPING_WRITTEN && !m->dirty_bytes && m->stage_seq == r->target)
 		mapping_show_disk_locked(m);
 	if (r->forced || !m->dirty_bytes)
@@ -676,14 +685,14 @@ fiber_fn int mapping_flush(struct mapping *m)
 	return error;
 }
 
-/* An error that sticks, or one that will not go away while memory is short; 0: none. *wait: no room in the dirty bounds. */
+/* An error that sticks, or one because of which no room will be made; 0: none. *wait: no room in the dirty bounds. */
 static int begin_check(struct mapping *m, const struct mapping_write *w, uint32_t len, bool *wait)
 {
 	leaf_lock(&m->lock);
 	int error = m->sticky_error;
 	m->sticky_error = 0;
 	*wait = (m->dirty_bytes && m->dirty_bytes + len > cache_limits.file_dirty_bytes_max) || cache_dirty_over(w->payer);
-	if (!error && *wait && m->refused_since_ns)
+	if (!error && *wait && m->stuck_seq && m->stuck_seq == m->stage_seq)
 		error = m->refused_error;
 	/* Room is for those who fill the hole, not for those who are ahead. */
 	*wait |= m->held_back_from != UINT64_MAX && w->start >= m->held_back_from && w->start - m->held_back_from >= AHEAD_MAX;

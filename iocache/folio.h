@@ -41,6 +41,7 @@ struct folio {
 	uint64_t run;                /* id of the run that carries it to the device now; 0: none */
 	uint64_t dirty_seq;          /* the oldest stage whose bytes are here and not yet under way; 0: clean or under way */
 	uint64_t kept_since_ns;
+	uint64_t refused_since_ns;   /* dirty bytes of it found no space, and are kept for another try, since; 0: no */
 	struct buf *buf;             /* referenced */
 	uint8_t *data;               /* inside buf */
 	struct byteset valid, written, dirty; /* an owned unit's */

@@ -117,6 +117,17 @@ noyield_fn void large_forget_flight_locked(struct folio *f)
 	f->run = 0;
 }
 
+noyield_fn struct folio *large_isolate_flight_locked(struct mapping *m, struct folio *f)
+{
+	const struct blocks *b = f->blocks;
+	uint32_t first = bits_next(b->flight, 0, b->count, true), last = bits_next(b->flight, first, b->count, false);
+	uint64_t from = align_down(f->start + (uint64_t)first * b->bytes, m->unit), to = align_up(f->start + (uint64_t)last * b->bytes, m->unit);
+
+	if (!large_split_locked(m, from))
+		large_split_locked(m, to);
+	return mapping_find_locked(m, from);
+}
+
 /* f has lost blocks: does it still hold what somebody waits for? */
 static bool is_settled(const struct folio *f)
 {
@@ -134,6 +145,7 @@ static struct folio *slice(const struct folio *f, uint64_t start, uint64_t end)
 	s->mark = f->mark;
 	s->unstable = f->unstable;
 	s->payer = f->payer;
+	s->refused_since_ns = f->refused_since_ns;
 	s->run = f->run;
 	s->dirty_seq = f->dirty_seq;
 	if (!f->blocks)

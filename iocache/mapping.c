@@ -144,10 +144,16 @@ static void account_dirty(struct mapping *m, const struct folio *f, int sign)
 	counter_add(&uncached_dirty, f->mark ? bytes : 0);
 }
 
-noyield_fn void mapping_requeue_locked(struct mapping *m, struct folio *f)
+noyield_fn void mapping_refuse_locked(struct mapping *m, struct folio *f, int error)
 {
 	f->dirty_seq = ++m->stage_seq;
 	m->requeued++;
+	m->refused = true;
+	m->refused_error = error;
+	if (f->refused_since_ns)
+		return;
+	f->refused_since_ns = clock_mono_ns();
+	m->sticky_error = error;
 }
 
 noyield_fn void mapping_mark_locked(struct folio *f, bool mark)
@@ -264,6 +270,7 @@ noyield_fn void mapping_clean_locked(struct mapping *m, struct folio *f)
 	account_dirty(m, f, -1);
 	f->run = f->dirty_seq = 0;
 	f->unstable = false;
+	f->refused_since_ns = 0;
 	f->dirty.count = 0;
 	if (f->mark || !mapping_keep_locked(m, f)) {
 		mapping_remove_locked(m, f);

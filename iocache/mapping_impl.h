@@ -82,11 +82,12 @@ struct mapping {
 	bool held;                        /* config.hold() was called */
 	enum mapping_unsynced unsynced;
 	uint64_t deferred_since_ns;       /* a half-written dirty unit waits since; 0: none */
-	bool refused;                     /* the running round met an error that keeps data (ENOSPC ...), and kept some */
+	bool progress;                    /* the running round has put something on the device */
+	bool refused;                     /* ... and met an error that keeps data (ENOSPC ...), and kept some */
+	uint64_t stuck_seq;               /* the last round did no more than that: stage_seq at its end; 0: not so */
 	uint64_t requeued;                /* ... under so many new numbers */
 	int refused_error;
-	uint64_t refused_since_ns;        /* some such data is kept since, whatever else could be written meanwhile; 0: none */
-	uint64_t retry_ns;                /* it is tried again then, if nothing new comes before */
+	uint64_t retry_ns;                /* such data (folio.refused_since_ns) is tried again then, if nothing new comes before; 0: there is none */
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
 	struct mapping_waiter_list waiters;
@@ -113,8 +114,11 @@ noyield_fn void mapping_remove_locked(struct mapping *m, struct folio *f);
 noyield_fn void mapping_shorten_locked(struct mapping *m, struct folio *f, uint64_t end);
 /* f holds bytes of stage `seq` that the device lacks; an older number that it carries already stays. */
 noyield_fn void mapping_dirty_locked(struct mapping *m, struct folio *f, uint64_t seq, bool unstable);
-/* f, dirty, has been refused and is kept, for a later round: this one has written what it could. */
-noyield_fn void mapping_requeue_locked(struct mapping *m, struct folio *f);
+/*
+ * Writing f, which has acknowledged bytes, has failed in a way that keeps them, for a later round: this one has written what it could. The first time that sticks to
+ * the file.
+ */
+noyield_fn void mapping_refuse_locked(struct mapping *m, struct folio *f, int error);
 /* The dropbehind mark, and the account of uncached dirty bytes with it. */
 noyield_fn void mapping_mark_locked(struct folio *f, bool mark);
 /* f's written bytes have changed: count it among the open edges, or no longer. */
@@ -174,6 +178,8 @@ noyield_fn bool large_stretch_locked(const struct mapping *m, const struct folio
 noyield_fn void large_take_locked(struct folio *f, uint64_t from, uint64_t to);
 /* What was under way of f, which has dirty blocks still, is lost: it is not up to date any more. */
 noyield_fn void large_forget_flight_locked(struct folio *f);
+/* The units of f, which has a state, that are under way become a folio of their own, if there is memory for that: the folio that has them then. f may be gone. */
+noyield_fn struct folio *large_isolate_flight_locked(struct mapping *m, struct folio *f);
 /* Make `at` a boundary, if it lies in a large folio. 0, or -ENOMEM and nothing changed. */
 noyield_fn int large_split_locked(struct mapping *m, uint64_t at);
 /* The file ends inside f now: zeros from there on, and no dirty blocks past it. f may go. 0 or -ENOMEM. */
@@ -254,11 +260,8 @@ fiber_fn void run_wait(struct mapping *m, unsigned below);
 noyield_fn void mapping_kick(struct mapping *m);
 /* The same for one who holds no reference: only while the mapping holds its own. */
 noyield_fn void mapping_kick_held(struct mapping *m);
-/*
- * A write of [start, end) failed, with bytes of stages up to seq in it: tell those who wait for them, remember for the others. True: the error's class
- * keeps the data.
- */
-noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, bool unstable, int error);
+/* A write of [start, end) failed, with bytes of stages up to seq in it: tell those who wait for them. True: the error's class keeps what was acknowledged. */
+noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, int error);
 /* p has just been staged as w->seq: if it is stable, the flusher owes it an answer from now on. */
 noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p);
 noyield_fn bool error_keeps_data(int error);
@@ -274,7 +277,7 @@ noyield_fn void cache_dirty_add(int64_t bytes, uint8_t payer);
 noyield_fn bool cache_dirty_over(uint8_t payer);
 /* How often room was made: taken before one looks whether there is any. */
 noyield_fn unsigned cache_room_made(void);
-/* What is dirty is given up if some of it has been refused for a minute. At a round's end: what is under way would come back. */
+/* What is dirty is given up, and clients are told. At a round's end: what is under way would come back. */
 noyield_fn void cache_give_up_locked(struct mapping *m);
 /* Park until some dirty data has gone since `seen` was taken, or for a moment. */
 fiber_fn void cache_dirty_wait(unsigned seen);

@@ -164,15 +164,32 @@ noyield_fn struct run *run_collect_locked(struct mapping *m, struct walk *walk)
 	return r;
 }
 
+/*
+ * The folio found no space, and is kept for a later round. Of a large one only what the run carried: its other dirty blocks are this round's still, and somebody may
+ * wait for them. Without memory to take them apart they share its fate, and who waits hears of that.
+ */
+static void folio_refused(struct mapping *m, struct folio *f, int error)
+{
+	if (f->blocks && f->dirty_seq) {
+		f = large_isolate_flight_locked(m, f);
+		if (f->dirty_seq)
+			mapping_fail_locked(m, f->start, folio_end(f), m->stage_seq, error);
+	}
+	if (f->blocks)
+		bits_move(f->blocks->dirty, f->blocks->flight);
+	f->run = 0;
+	mapping_refuse_locked(m, f, error);
+}
+
 /* The folio's run has ended without it. */
-static void folio_failed(struct mapping *m, struct folio *f, bool keep)
+static void folio_failed(struct mapping *m, struct folio *f, bool keep, int error)
 {
 	if (keep && f->unstable) {
-		if (f->blocks)
-			bits_move(f->blocks->dirty, f->blocks->flight);
-		f->run = 0;
-		mapping_requeue_locked(m, f);
-	} else if (!f->blocks || !f->dirty_seq) {
+		folio_refused(m, f, error);
+		return;
+	}
+	m->sticky_error = f->unstable ? error : m->sticky_error;
+	if (!f->blocks || !f->dirty_seq) {
 		mapping_remove_locked(m, f);
 	} else {
 		large_forget_flight_locked(f);
@@ -209,11 +226,12 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 	m->unsynced = done > start ? UNSYNCED_DATA : m->unsynced;
 	m->unsynced_unstable |= any_unstable(m, r->id, start, done);
 	m->disk_size = done > start ? max_u64(m->disk_size, done) : m->disk_size;
+	m->progress |= done > start;
 	if (done < end) {
 		counter_add(&runs_failed, 1);
 		m->walk_failed = true;
 		m->walk_cursor = end;
-		keep = mapping_fail_locked(m, done, end, r->seq, any_unstable(m, r->id, align_down(done, m->unit), end), error);
+		keep = mapping_fail_locked(m, done, end, r->seq, error);
 		m->growth_error = keep && r->growing ? error : m->growth_error;
 	}
 	for (at = start; (f = mapping_first_locked(m, at)) && f->start < end; at = next) { /* keeping one unit may drop others: no pointer lasts */
@@ -223,7 +241,7 @@ static void complete_locked(struct mapping *m, const struct run *r, uint64_t don
 		if (min_u64(folio_end(f), end) <= done)
 			folio_written(m, f);
 		else
-			folio_failed(m, f, keep);
+			folio_failed(m, f, keep, error);
 	}
 	if (done < end)
 		mapping_shrink_locked(m);
@@ -319,10 +337,12 @@ static struct iovec tail_range(const struct tail *t, unsigned i)
 	return (struct iovec){ .iov_base = t->data + range->start, .iov_len = range->end - range->start };
 }
 
-/* What precedes it is not there: a tail would make the file longer by bytes that nobody wrote. It shares that fate. */
-static void refuse_tail_locked(struct mapping *m, struct tail *t)
+/* What precedes the tail found no space, and is not there: it would make the file longer by bytes that nobody wrote. It shares that fate. */
+static void refuse_tail_locked(struct mapping *m, struct tail *t, const struct run *precedes)
 {
-	if (!t->hold || t->run.end <= m->disk_size || !m->growth_error)
+	uint64_t reached = max_u64(m->disk_size, precedes ? precedes->end : 0);
+
+	if (!t->hold || !m->growth_error || t->run.start + t->dirty.range[0].start <= reached)
 		return;
 	complete_locked(m, &t->run, t->run.start, m->growth_error);
 	buf_put(t->hold);
@@ -343,7 +363,7 @@ static void add_write(struct last *l, int fd, struct iovec *iov, unsigned iovcnt
 	l->writes[l->finish.count++] = (struct io_write){ .fd = fd, .iov = iov, .iovcnt = iovcnt, .offset = offset };
 }
 
-static void plan(struct mapping *m, struct last *l, enum mapping_sync_how how)
+static void plan_trip(struct mapping *m, struct last *l, enum mapping_sync_how how)
 {
 	l->finish = (struct io_finish){
 		.writes = l->writes, .fd = how == MAPPING_WRITTEN ? -1 : m->config.buffered_fd, .flags = how == MAPPING_SYNC_DATA ? IO_FSYNC_DATA : 0,
@@ -356,7 +376,7 @@ static void plan(struct mapping *m, struct last *l, enum mapping_sync_how how)
 	}
 }
 
-static bool is_whole(const struct last *l)
+static bool all_written(const struct last *l)
 {
 	return l->finish.complete == l->finish.count;
 }
@@ -366,21 +386,23 @@ static bool run_failed(const struct last *l)
 	return l->run && !l->finish.complete;
 }
 
-/* The tail was tried, whether or not it came to its end. */
+/* The tail was tried. It has come as far as the last range of which anything was written: a file does not grow by the gap before a range that failed. */
 static void tail_ended_locked(struct mapping *m, struct last *l)
 {
-	const struct io_finish *f = &l->finish;
-	const struct io_write *at = &l->writes[is_whole(l) ? f->count - 1 : f->complete];
+	uint64_t done = l->tail.run.start;
 
+	for (const struct io_write *w = l->writes + (l->run != NULL); w < l->writes + l->finish.count; w++)
+		if (w->done)
+			done = w->offset + w->done;
 	counter_add(&tails, 1);
-	complete_locked(m, &l->tail.run, at->offset + at->done, is_whole(l) ? 0 : f->error);
+	complete_locked(m, &l->tail.run, done, all_written(l) ? 0 : l->finish.error);
 }
 
 static void make_trip(struct mapping *m, struct last *l, enum mapping_sync_how how)
 {
 	enum mapping_unsynced had, others;
 
-	plan(m, l, how);
+	plan_trip(m, l, how);
 	leaf_lock(&m->lock);
 	had = m->unsynced;
 	if (how != MAPPING_WRITTEN) /* before the sync: what others write while it runs is not covered by it */
@@ -393,7 +415,7 @@ static void make_trip(struct mapping *m, struct last *l, enum mapping_sync_how h
 		end_locked(m, l->run, l->writes[0].done, run_failed(l) ? l->finish.error : 0);
 	if (l->tail.hold && !run_failed(l))
 		tail_ended_locked(m, l);
-	if (how != MAPPING_WRITTEN && is_whole(l))
+	if (how != MAPPING_WRITTEN && all_written(l))
 		m->unsynced = others;
 	else if (m->unsynced < had)
 		m->unsynced = had;
@@ -404,7 +426,7 @@ static void take_tail(struct mapping *m, struct last *l, uint64_t target)
 {
 	leaf_lock(&m->lock);
 	take_tail_locked(m, target, &l->tail);
-	refuse_tail_locked(m, &l->tail);
+	refuse_tail_locked(m, &l->tail, l->run);
 	leaf_unlock(&m->lock);
 }
 
@@ -412,7 +434,7 @@ static void take_tail(struct mapping *m, struct last *l, uint64_t target)
 static void tail_alone(struct mapping *m, struct last *l)
 {
 	leaf_lock(&m->lock);
-	refuse_tail_locked(m, &l->tail);
+	refuse_tail_locked(m, &l->tail, NULL);
 	leaf_unlock(&m->lock);
 	l->run = NULL;
 	if (l->tail.hold)
@@ -428,7 +450,7 @@ fiber_fn bool run_write_last(struct mapping *m, struct run *r, struct run_end *e
 	if (!r && !l.tail.hold)
 		return false;
 	make_trip(m, &l, end->how);
-	end->synced = end->how != MAPPING_WRITTEN && is_whole(&l);
+	end->synced = end->how != MAPPING_WRITTEN && all_written(&l);
 	end->error = end->synced ? l.finish.error : 0;
 	if (l.tail.hold && run_failed(&l))
 		tail_alone(m, &l);

@@ -32,6 +32,7 @@ static void split_around(struct mapping *m, struct folio *f, uint64_t start, uin
 		spare->unstable = f->unstable;
 		spare->mark = f->mark;
 		spare->payer = f->payer;
+		spare->refused_since_ns = f->refused_since_ns;
 	}
 	if (f_start < start) {
 		mapping_shorten_locked(m, f, start);
@@ -117,6 +118,7 @@ static void copy_unit(struct mapping *m, const struct folio *f, struct folio *n)
 	n->unstable = f->unstable;
 	n->mark = f->mark;
 	n->payer = f->payer;
+	n->refused_since_ns = f->refused_since_ns;
 	/* Under way: those bytes are owed by the run; the copy is written again by a later round, whole, so it takes a number of its own. */
 	n->dirty_seq = f->dirty_seq ? f->dirty_seq : ++m->stage_seq;
 }

@@ -485,3 +485,36 @@ static void lost(void)
 }
 
 Test(write_path_large, a_lost_folio_leaves_no_account) { rig_run(&(struct rig_config){ 0 }, lost); } /* 5.8 */
+
+/*
+ * Of a large folio some dirty blocks find no space; a stable WRITE's others are written in the same round all the same, before it is answered, and the refused ones go
+ * with a later one.
+ */
+static void beside_refused_blocks(void)
+{
+	struct rig_job job[2] = {
+		{ .offset = 2 * LARGE + 2 * UNIT, .len = UNIT, .value = 44, .stable = VFS_UNSTABLE },
+		{ .offset = 2 * LARGE + 6 * UNIT, .len = UNIT, .value = 55, .stable = VFS_FILE_SYNC },
+	};
+
+	read_two();
+	((struct export_view *)rig_call.view)->options.write_mode = EXPORT_MODE_DONTCACHE;
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	rig_jobs(job, 2);
+	cr_assert(!job[0].error && !job[1].error);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	rig_expect_disk(2 * LARGE + 6 * UNIT, UNIT, 55);
+	fiber_sleep_ns(2000000000);
+	rig_expect_disk(2 * LARGE + 2 * UNIT, UNIT, 44);
+	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);                               /* what stuck to the file is told once */
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	sim_power_cut();
+}
+
+static void both_blocks_there(void)
+{
+	rig_expect_disk(2 * LARGE + 2 * UNIT, UNIT, 44);
+	rig_expect_disk(2 * LARGE + 6 * UNIT, UNIT, 55);
+}
+
+Test(write_path_large, a_stable_write_beside_refused_blocks_is_written) { rig_run_cut(&(struct rig_config){ 0 }, beside_refused_blocks, both_blocks_there); } /* 5.8 */

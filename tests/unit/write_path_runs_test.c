@@ -393,18 +393,6 @@ static void tail_after_failures(void)
 
 Test(write_path_runs, a_tail_behind_failed_runs_is_refused_with_them) { rig_run(&(struct rig_config){ .cache = { .run_bytes_max = 2 * 4096 } }, tail_after_failures); } /* 1b.8, 5.8 */
 
-/* A run written early found no space to make the file longer, and a truncate made that needless: what overwrites the file's last unit then needs none. */
-static void tail_inside(void)
-{
-	cr_assert_eq(rig_write(0, rig_unit + 900, 1, VFS_FILE_SYNC), 0);
-	rig_mapping->growth_error = -ENOSPC;
-	cr_assert_eq(rig_write(rig_unit, 100, 2, VFS_FILE_SYNC), 0);
-	rig_expect_disk(rig_unit, 100, 2);
-	cr_assert_eq(rig_mapping->growth_error, 0);
-}
-
-Test(write_path_runs, a_tail_that_makes_nothing_longer_needs_no_space) { rig_run(&plain, tail_inside); } /* 1b.8, 5.8 */
-
 /*
  * A stable WRITE replaces acknowledged bytes that are under way, and neither finds space. With it the last of those acknowledged bytes would go, and nobody would be told:
  * so its own are kept in their place, though it is refused.

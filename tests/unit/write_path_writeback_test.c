@@ -361,6 +361,98 @@ static void refused_once(void)
 Test(write_path_writeback, what_was_refused_and_has_gone_is_not_given_up) { rig_run(&(struct rig_config){ .latency_ns_max = 40000000 }, refused_once); } /* 5.8 */
 Test(write_path_writeback, what_is_refused_is_given_up_though_others_go) { rig_run(&(struct rig_config){ .disk_bytes = 16 * 4096 }, refused_beside_others); } /* 5.8 */
 
+/* A unit that was refused for more than a minute has been written at last, in a round in which something else of the file stays dirty: that is not given up for it. */
+static void written_at_last(void)
+{
+	uint64_t since;
+
+	make_file(512);
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	cr_assert_eq(rig_write(0, rig_unit, 1, VFS_UNSTABLE), 0);
+	while (!rig_mapping->retry_ns)
+		fiber_sleep_ns(100000);
+	since = mapping_find_locked(rig_mapping, 0)->refused_since_ns;
+	while (rig_mapping->retry_ns < since + 60100000000 || rig_mapping->flusher_running)
+		fiber_sleep_ns(1000000);
+	fault_disarm_all();
+	fiber_sleep_ns(since + 60010000000 - clock_mono_ns());
+	cr_assert_eq(rig_write(100 * rig_unit, 100, 7, VFS_UNSTABLE), -ENOSPC);       /* what sticks */
+	cr_assert_eq(rig_write(100 * rig_unit, 100, 7, VFS_UNSTABLE), 0);
+	rig_settle();
+	rig_expect_disk(0, rig_unit, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	rig_expect_disk(100 * rig_unit, 100, 7);
+	cr_assert_eq(rig_lost, 0);
+	cr_assert_eq(rig_mapping->retry_ns, 0);
+}
+
+Test(write_path_writeback, what_was_never_refused_is_not_given_up) { rig_run(&plain, written_at_last); } /* 5.8 */
+
+/* A WRITE that begins inside the file's last unit, and finds no space, leaves the file as it was: not as long as the gap before it. */
+static void refused_tail(void)
+{
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	cr_assert_eq(rig_write(100, 100, 1, VFS_FILE_SYNC), -ENOSPC);
+	cr_assert(mapping_size(rig_mapping) == 0 && rig_mapping->disk_size == 0 && sim_size(1) == 0);
+	cr_assert_eq(rig_write(0, 300, 2, VFS_UNSTABLE), 0);
+	cr_assert_eq(rig_write(1000, 300, 2, VFS_UNSTABLE), 0);
+	fault_arm(FAULT_IO_WRITEV, EIO, 1, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+	cr_assert(mapping_size(rig_mapping) == 300 && sim_size(1) == 300);
+}
+
+Test(write_path_writeback, a_refused_tail_leaves_no_size) { rig_run(&plain, refused_tail); } /* 5.8, 1.14 */
+
+/* What a run written early found no space for is written by the round itself: then nothing keeps the tail behind it back. */
+static void early_then_tail(void)
+{
+	struct rig_job two[2] = { { .len = rig_unit, .value = 1, .stable = VFS_FILE_SYNC }, { .offset = rig_unit, .len = rig_unit, .value = 1, .stable = VFS_FILE_SYNC } };
+	struct rig_job next[2] = {
+		{ .offset = 2 * rig_unit, .len = rig_unit, .value = 2, .stable = VFS_UNSTABLE }, { .offset = 3 * rig_unit, .len = 100, .value = 3, .stable = VFS_FILE_SYNC },
+	};
+
+	rig_start(two, 2);
+	while (!two[0].done || !two[1].done)
+		fiber_yield();
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	rig_jobs(next, 2);
+	cr_assert_eq(counter_value("cache.early_runs"), 1);
+	cr_assert_eq(counter_value("write.runs_failed"), 1);
+	cr_assert(!next[0].error && !next[1].error);
+	rig_expect_disk(3 * rig_unit, 100, 3);
+}
+
+Test(write_path_writeback, a_tail_follows_what_went_at_the_second_try) /* 1b.8, 5.8 */
+{
+	rig_run(&(struct rig_config){ .latency_ns_max = 2000000, .cache = { .early_bytes = 4096 } }, early_then_tail);
+}
+
+/* Overwrites need no space: beside a unit that finds none they wait for room, as always, and are not refused. */
+static void overwrites_beside(void)
+{
+	struct rig_job job[32];
+
+	make_file(64);
+	cr_assert_eq(rig_write(200 * rig_unit, rig_unit, 2, VFS_UNSTABLE), 0);
+	while (!rig_mapping->retry_ns)
+		fiber_sleep_ns(100000);
+	cr_assert_eq(rig_write(0, rig_unit, 3, VFS_UNSTABLE), -ENOSPC);               /* what sticks */
+	for (unsigned i = 0; i < 32; i++)
+		job[i] = (struct rig_job){ .offset = i * rig_unit, .len = rig_unit, .value = 3, .stable = VFS_FILE_SYNC };
+	rig_jobs(job, 32);
+	for (unsigned i = 0; i < 32; i++)
+		cr_assert_eq(job[i].error, 0);
+	cr_assert_geq(counter_value("cache.dirty_waits"), 1);
+	sim_set_faults(&(struct sim_config){ .disk_bytes = 1 << 30 });
+	fiber_sleep_ns(3000000000);
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+}
+
+Test(write_path_writeback, overwrites_beside_what_is_refused_wait_for_room) /* 5.8, 5.10 */
+{
+	rig_run(&(struct rig_config){ .disk_bytes = 64 * 4096, .cache = { .file_dirty_bytes_max = 8 * 4096 } }, overwrites_beside);
+}
+
 /* What comes while a round is refused something goes with the next one, at once; and that one tries the refused again. */
 static void came_meanwhile(void)
 {
@@ -389,7 +481,7 @@ static void told_at_once(void)
 	make_file(1);
 	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
 	cr_assert_eq(rig_write(10 * rig_unit, 4 * rig_unit, 2, VFS_UNSTABLE), 0);
-	while (!rig_mapping->refused_since_ns)
+	while (!rig_mapping->retry_ns)
 		fiber_sleep_ns(100000);
 	begun = clock_mono_ns();
 	for (unsigned i = 0; i < 16; i++)
