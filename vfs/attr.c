@@ -120,6 +120,8 @@ fiber_fn int vfs_getattr(struct vfs_file *file, struct vfs_attr *attr)
 	struct statx stx;
 	int err = file->local_fs ? io_fstatx(file->path_fd, STATX_BASIC_STATS | IO_STATX_ALIGN, &stx) : getattr_in_pool(file, &stx);
 
+	if (!err && !stx.stx_nlink)
+		err = -ESTALE;
 	if (!err)
 		attr_from_file(file, look, &stx, attr);
 	return err;

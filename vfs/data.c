@@ -73,7 +73,7 @@ static int prepare(const struct vfs_call *call, struct vfs_file *file, unsigned 
 	int error;
 
 	*attr_valid = vfs_getattr(file, attr) == 0;
-	if (!*attr_valid || !attr->nlink) /* removed, perhaps by a local process: that we hold it open is no reason to serve it */
+	if (!*attr_valid)
 		return -ESTALE;
 	if (!S_ISREG(file->type))
 		return S_ISDIR(file->type) ? -EISDIR : -EINVAL;

@@ -930,7 +930,7 @@ fiber_fn void vfs_file_removed(const struct vfs_fh *fh)
 	if (!file)
 		return;
 	mapping = vfs_file_mapping(file);
-	if (!vfs_getattr(file, &attr) && !attr.nlink && mark_removed(file) && mapping && !mapping_is_idle(mapping))
+	if (vfs_getattr(file, &attr) == -ESTALE && mark_removed(file) && mapping && !mapping_is_idle(mapping))
 		mapping_discard(mapping);
 	vfs_file_put(file);
 }

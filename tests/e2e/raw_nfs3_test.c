@@ -434,6 +434,22 @@ static void test_remove(void)
 	CHECK_EQ(nfs3_read(c, &fh, 0, 10), NFS3ERR_STALE);
 }
 
+/* A file that a local process removed is gone too, though the server has it open. */
+static void test_removed_locally(void)
+{
+	struct fh dir, fh;
+	const char *path = fresh_dir(RW, &dir);
+	sattr3 set = sattr_mode(0600);
+
+	CHECK_EQ(nfs3_make(c, &dir, "f", &fh), NFS3_OK);
+	CHECK_EQ(nfs3_write(c, &fh, 0, data, 47008, FILE_SYNC), NFS3_OK);
+	CHECK_EQ(unlink(text("%s/f", path)), 0);
+	CHECK_EQ(nfs3_getattr(c, &fh, NULL), NFS3ERR_STALE);
+	CHECK_EQ(nfs3_setattr(c, &fh, &set, NULL), NFS3ERR_STALE);
+	CHECK_EQ(nfs3_write(c, &fh, 0, data, 10, UNSTABLE), NFS3ERR_STALE);
+	CHECK_EQ(nfs3_read(c, &fh, 0, 10), NFS3ERR_STALE);
+}
+
 static void test_rename(void)
 {
 	struct fh dir, sub, fh, found;
@@ -634,6 +650,7 @@ static const struct tap_test tests[] = {
 	{ "mkdir_rmdir", test_mkdir_rmdir },
 	{ "mknod", test_mknod },
 	{ "remove", test_remove },
+	{ "removed by a local process", test_removed_locally },
 	{ "rename", test_rename },
 	{ "link", test_link },
 	{ "fsstat", test_fsstat },
