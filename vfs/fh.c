@@ -4,8 +4,10 @@
  * Layout: version 1, kernel handle type 1, kernel handle length 1, reserved 1 (zero), export id 8, kernel handle, signature 8. The kernel's types all fit
  * a byte (<linux/exportfs.h>); a handle that would not fit is refused when the export is made, not when a client asks.
  *
- * The key is set once at start, before any reactor runs, and only read afterwards. A handle signed with another key, of another version, or with any bit
- * changed is -EBADF: nothing of it reaches the kernel. What was deleted is found out by the kernel, which keeps a generation in its handle: -ESTALE.
+ * The key is set once at start, before any reactor runs, and only read afterwards. What has not the form of a handle is -EBADF (RFC 1813 section 2.6: the
+ * handle failed internal consistency checks). What has it and a wrong signature is -ESTALE: it may be one that an earlier key signed, and the Linux client
+ * looks a stale one's name up again where that can help, but hands BADHANDLE to the program as "Unknown error 521". Nothing of either reaches the kernel. What
+ * was deleted is found out by the kernel, which keeps a generation in its handle: -ESTALE too.
  */
 #include "vfs/fh.h"
 
@@ -168,7 +170,7 @@ noyield_fn int vfs_fh_parse(const struct vfs_fh *fh, uint64_t *export_id)
 	memcpy(&signature, fh->data + fh->len - FH_SIGN, sizeof(signature));
 	/* One comparison of whole words: its time tells nothing about which byte was wrong. */
 	if (signature != fh_signature(fh))
-		return -EBADF;
+		return -ESTALE;
 	memcpy(&id, fh->data + 4, sizeof(id));
 	*export_id = le64toh(id);
 	return 0;

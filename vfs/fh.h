@@ -17,7 +17,7 @@ void vfs_fh_set_key(const uint8_t key[16]);
 pool_fn int vfs_fh_from_fd(uint64_t export_id, int fd, struct vfs_fh *fh);
 /* Of an entry of a directory, without opening it and without following a symbolic link. */
 pool_fn int vfs_fh_from_name(uint64_t export_id, int dir_fd, const char *name, struct vfs_fh *fh);
-/* -EBADHANDLE (-EBADF here: the caller maps it to NFS3ERR_BADHANDLE): malformed or wrong signature. Otherwise the parts. */
+/* 0 with the export's id; -EBADF (NFS3ERR_BADHANDLE): malformed; -ESTALE: well-formed, but not signed with this key. */
 noyield_fn int vfs_fh_parse(const struct vfs_fh *fh, uint64_t *export_id);
 /* Open what a parsed handle names: flags as open(2), e.g. O_PATH. A descriptor, or -ESTALE and others. */
 pool_fn int vfs_fh_open(const struct vfs_fh *fh, int mount_fd, int flags);

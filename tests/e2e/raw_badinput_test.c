@@ -311,13 +311,16 @@ static void test_forged_handles(void)
 {
 	struct fh dir, fh, forged;
 	unsigned bit;
+	int want;
 
 	fresh_dir(RW, &dir);
 	CHECK_EQ(nfs3_make(c, &dir, "f", &fh), NFS3_OK);
 	for (bit = 0; bit < fh.len * 8; bit++) {
 		forged = fh;
 		forged.data[bit / 8] ^= (char)(1 << bit % 8);
-		CHECK(nfs3_getattr(c, &forged, NULL) == NFS3ERR_BADHANDLE, ": bit %u: %d", bit, (int)c->res.status);
+		/* Version, length and a byte that is zero; what is behind them may be another key's. */
+		want = bit / 8 == 0 || bit / 8 == 2 || bit / 8 == 3 ? NFS3ERR_BADHANDLE : NFS3ERR_STALE;
+		CHECK(nfs3_getattr(c, &forged, NULL) == want, ": bit %u: %d", bit, (int)c->res.status);
 	}
 	for (forged = fh; forged.len > 0; forged.len--)
 		CHECK(forged.len == fh.len || nfs3_getattr(c, &forged, NULL) == NFS3ERR_BADHANDLE, ": cut to %u", forged.len);

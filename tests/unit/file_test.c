@@ -108,6 +108,8 @@ static void bad_handles(void)
 	int fd = open(SCRATCH_FS, O_PATH);
 
 	fh.data[20] ^= 1;
+	ASSERT(vfs_file_get(&call, &fh, &file) == -ESTALE);
+	fh.data[0] ^= 1;
 	ASSERT(vfs_file_get(&call, &fh, &file) == -EBADF);
 	fh.len = 0;
 	ASSERT(vfs_file_get(&call, &fh, &file) == -EBADF);
