@@ -543,7 +543,7 @@ int config_read_file(struct server_config *c, const char *path, char *err, size_
 
 /* --- the command line --- */
 
-enum { OPT_FOREGROUND = 256, OPT_BIND, OPT_PORT, OPT_STATE_DIR, OPT_EXPORT, OPT_EXPORTS, OPT_CONFIG, OPT_REACTORS, OPT_COUNTERS, OPT_LOG_LEVEL, OPT_VERSION, OPT_HELP };
+enum { OPT_FOREGROUND = 256, OPT_BIND, OPT_PORT, OPT_STATE_DIR, OPT_EXPORT, OPT_EXPORTS, OPT_CONFIG, OPT_REACTORS, OPT_COUNTERS, OPT_LOG_LEVEL, OPT_CHECK, OPT_VERSION, OPT_HELP };
 
 static const struct option options[] = {
 	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
@@ -556,6 +556,7 @@ static const struct option options[] = {
 	{ "reactors", required_argument, NULL, OPT_REACTORS },
 	{ "counters-file", required_argument, NULL, OPT_COUNTERS },
 	{ "log-level", required_argument, NULL, OPT_LOG_LEVEL },
+	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
@@ -574,6 +575,7 @@ static const char help_text[] =
 	"  --reactors N              threads that serve connections (default 0: one per CPU)\n"
 	"  --counters-file PATH      write the counters there at the start, on SIGUSR1 and at the end\n"
 	"  --log-level LEVEL         error, warning, notice, info (default) or debug\n"
+	"  --check                   read the configuration and the exports as a start would, say what is wrong, and exit\n"
 	"  --foreground              stay in the foreground (always so)\n"
 	"  --version, --help         print and exit\n\n"
 	"It needs root, or CAP_DAC_READ_SEARCH, CAP_SETUID, CAP_SETGID and root's other rights on files.\n"
@@ -621,6 +623,7 @@ static int option_apply(struct server_config *c, int opt, const char *word, stru
 	case OPT_REACTORS: return setting_apply(c, setting_find("reactors"), optarg, err, errlen);
 	case OPT_COUNTERS: return setting_apply(c, setting_find("counters_file"), optarg, err, errlen);
 	case OPT_LOG_LEVEL: return log_level_set(c, optarg, err, errlen);
+	case OPT_CHECK: c->check_only = true; return 0;
 	case OPT_FOREGROUND:
 	case OPT_CONFIG: return 0;
 	}
@@ -661,5 +664,5 @@ enum config_action config_from_argv(struct server_config *c, int argc, char **ar
 		snprintf(err, errlen, "'%s' is no option; --help lists them", argv[optind]);
 		return CONFIG_EXIT_USAGE;
 	}
-	return CONFIG_SERVE;
+	return c->check_only ? CONFIG_CHECK : CONFIG_SERVE;
 }

@@ -54,6 +54,7 @@ struct server_config {
 	uint64_t pool_threads;            /* 8 */
 	uint64_t linger_us;               /* 100: how long a reactor looks for the next call of who has one at a time, before it sleeps */
 	enum log_level log_level;         /* info */
+	bool check_only;                  /* --check */
 	struct server_limits limits;
 
 	/* In the order given. None of both: /etc/exports and /etc/exports.d. */
@@ -80,7 +81,7 @@ void config_fini(struct server_config *c);
 int config_bind_add(struct server_config *c, const char *address, char *err, size_t errlen);
 
 /* What the command line asks for. */
-enum config_action { CONFIG_SERVE, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
+enum config_action { CONFIG_SERVE, CONFIG_CHECK, CONFIG_EXIT_OK, CONFIG_EXIT_USAGE };
 
 /*
  * Read the command line, and the file that it names. --help and --version print and are CONFIG_EXIT_OK; after an error (CONFIG_EXIT_USAGE) err holds one line

@@ -16,6 +16,7 @@ libserver_a_SOURCES = \
 	server/nfs3_fs.c \
 	server/nfs3_ns.c \
 	server/nfs3_status.c \
+	server/notify.c server/notify.h \
 	server/reply.c server/reply.h \
 	server/server.c server/server.h
 

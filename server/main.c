@@ -4,6 +4,9 @@
  * Signals are blocked in every thread and taken by one of their own with sigwait(): it may block, so a reload resolves and opens exports right there, and a
  * dump writes where it likes. It is told to end by SIGTERM like everybody. A reload reads the command line and the configuration as the start did, into a
  * configuration of its own, of which it takes the exports only.
+ *
+ * --check goes the way of a start as far as the exports, and opens them. It leaves alone what a running server has for itself: addresses, the lock of the state
+ * directory, the counters' file.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -15,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "iocache/mapping.h"
 #include "runtime/buf.h"
@@ -26,6 +30,7 @@
 #include "server/config.h"
 #include "server/drc.h"
 #include "server/mount3.h"
+#include "server/notify.h"
 #include "server/server.h"
 #include "vfs/export.h"
 #include "vfs/fh.h"
@@ -99,16 +104,29 @@ static int exports_load(const struct server_config *c, char *err, size_t errlen)
 
 /* --- signals --- */
 
+static bool something_else_there(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 /* To be renamed when it is written. It must not wait (for a reader of a FIFO), nor write where a link leads, nor come in place of a device. */
 static FILE *counters_open(const char *path, const char *tmp)
 {
-	struct stat st;
-	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+	if (something_else_there(path)) {
 		errno = EEXIST;
 		return NULL;
 	}
 	int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	return fd >= 0 ? fdopen(fd, "w") : NULL;
+}
+
+/* Always err, which is negative. */
+static int counters_fail(int err)
+{
+	log_write(LOG_LEVEL_ERROR, "%sthe counters' file %s: %s", config_where(&config, &config.counters_file), config.counters_file,
+		  err == -EEXIST ? "there is something else by that name, and no regular file" : strerror(-err));
+	return err;
 }
 
 /* 0, or -errno, which is logged. */
@@ -124,10 +142,7 @@ static int counters_write(void)
 	/* Readers see a whole file or the one before. */
 	if (f != NULL && fclose(f) == 0 && rename(tmp, config.counters_file) == 0)
 		return 0;
-	int err = -errno;
-	log_write(LOG_LEVEL_ERROR, "%sthe counters' file %s: %s", config_where(&config, &config.counters_file), config.counters_file,
-		  err == -EEXIST ? "there is something else by that name, and no regular file" : strerror(-err));
-	return err;
+	return counters_fail(-errno);
 }
 
 static void dump(void)
@@ -162,6 +177,7 @@ static void reload(void)
 {
 	static struct server_config again; /* too large for a stack */
 	char err[1024];
+	notify_reloading();
 	config_init(&again);
 	if (reload_exports(&again, err, sizeof(err)) == 0) {
 		say_what_waits(&again);
@@ -170,6 +186,7 @@ static void reload(void)
 		log_write(LOG_LEVEL_ERROR, "%.900s; the exports stay as they were", err); /* the end must fit into the line too */
 	}
 	config_fini(&again);
+	notify_ready();
 }
 
 static void signals_set(sigset_t *set)
@@ -194,6 +211,7 @@ static void *signal_thread(void *arg)
 		else if (sig == SIGUSR1)
 			dump();
 	}
+	notify_stopping();
 	log_write(LOG_LEVEL_NOTICE, "stopping: no new calls; what has begun is finished, written back and synced");
 	server_stop();
 	return NULL;
@@ -218,21 +236,21 @@ static void ready_path(void *arg, const struct export *e, const char *client)
 static int start_error;
 
 /* One line, in one write. */
-static void ready_say(void)
+static void paths_say(FILE *out, const char *how, const char *addresses)
 {
 	char *line = NULL;
 	size_t len = 0;
 	struct ready_line arg = { open_memstream(&line, &len), NULL };
 	if (arg.f == NULL)
 		return;
-	fprintf(arg.f, "nfsdirectd: ready on %s, serving", server_addresses());
+	fprintf(arg.f, "nfsdirectd: %s%s, serving", how, addresses);
 	export_table_each(ready_path, &arg);
 	if (arg.last == NULL)
 		fputs(" nothing", arg.f);
 	fputc('\n', arg.f);
 	fclose(arg.f);
-	fputs(line, stderr);
-	fflush(stderr);
+	fputs(line, out);
+	fflush(out);
 	free(line);
 }
 
@@ -240,7 +258,8 @@ static void ready(void)
 {
 	start_error = cache_start();
 	if (start_error == 0) {
-		ready_say();
+		paths_say(stderr, "ready on ", server_addresses());
+		notify_ready();
 		return;
 	}
 	/* Nothing would write back what waits for its neighbour. */
@@ -264,14 +283,39 @@ static int fail_state_dir(int err)
 	return err;
 }
 
+/* Its descriptor, or -errno. */
+static int state_dir_open(void)
+{
+	struct stat st;
+	int fd = open(config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		log_write(LOG_LEVEL_WARNING, "%sthe state directory %s may be written to by others (mode %o): who can replace the key of file handles can take "
+			  "every client's mounts away, and who knows it can make handles", config_where(&config, &config.state_dir), config.state_dir,
+			  st.st_mode & 07777);
+	return fd;
+}
+
 /* Made if it is missing, and locked, for as long as this process lives. */
 static int state_dir_init(void)
 {
 	if (mkdir(config.state_dir, 0700) != 0 && errno != EEXIST)
 		return fail_state_dir(-errno);
-	int fd = open(config.state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return fail_state_dir(-errno);
+	int fd = state_dir_open();
+	if (fd < 0)
+		return fail_state_dir(fd);
+	return flock(fd, LOCK_EX | LOCK_NB) != 0 ? fail_state_dir(-errno) : 0;
+}
+
+/* A start makes it if it is missing. */
+static int state_dir_check(void)
+{
+	int fd = state_dir_open();
+	if (fd < 0 && fd != -ENOENT)
+		return fail_state_dir(fd);
+	if (fd >= 0)
+		close(fd);
 	return 0;
 }
 
@@ -387,6 +431,26 @@ static bool may_serve(void)
 	return false;
 }
 
+/* The exit status. */
+static int check(void)
+{
+	char err[1024];
+	log_set_level(config.log_level);
+	if (!may_serve() || state_dir_check() != 0)
+		return 1;
+	if (config.counters_file != NULL && something_else_there(config.counters_file)) {
+		counters_fail(-EEXIST);
+		return 1;
+	}
+	if (exports_load(&config, err, sizeof(err)) != 0) {
+		log_write(LOG_LEVEL_ERROR, "%s", err);
+		return 1;
+	}
+	paths_say(stdout, "no error: ready for a start", "");
+	export_table_fini();
+	return 0;
+}
+
 static int serve(void)
 {
 	pthread_t signals;
@@ -417,8 +481,9 @@ int main(int argc, char **argv)
 	if (action == CONFIG_EXIT_USAGE)
 		log_write(LOG_LEVEL_ERROR, "%s", err);
 	if (action != CONFIG_SERVE) {
+		int status = action == CONFIG_CHECK ? check() : action != CONFIG_EXIT_OK;
 		config_fini(&config);
-		return action == CONFIG_EXIT_OK ? 0 : 1;
+		return status;
 	}
 	process_init();
 	int ret = !may_serve() || layers_init() != 0 ? 1 : serve();
