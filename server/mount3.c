@@ -5,6 +5,10 @@
  * name from the export's root, so that no symlink and no ".." leads out. The look-up is the server's own, as mountd does it: a handle by itself
  * permits nothing.
  *
+ * EXPORT lists what the caller could mount by its address, now. knfsd's mountd lists every export to everybody; but libnfs mounts all that is listed below the path
+ * that it is told, and gives up if one is refused, and who may not mount an export need not know its name. The groups of an export that is listed are all shown,
+ * as mountd does. The caller's port does not count: showmount asks from any, for a mount that comes from a privileged one.
+ *
  * The list of mounts is what clients said; nobody decides anything by it. One leaf lock protects it; at its bound the oldest entry goes.
  */
 #include <arpa/inet.h>
@@ -322,12 +326,24 @@ static void export_list(void *arg, const struct export *e, const char *client)
 		l->room = mount3_exports_group(&l->exports, xdr_bytes_str(client));
 }
 
+static void export_pass(void *arg, const struct export *e, const char *client) { }
+
+/* Have the directories looked for, and the client's name, where the list depends on these. */
+static void exports_prepare(const struct sockaddr *client)
+{
+	export_refresh();
+	if (export_table_each_for(client, export_pass, NULL) == -EAGAIN)
+		export_name_await(client, name_wait_ns);
+}
+
 static enum call_outcome mount3_proc_export(struct rpc_call *call)
 {
+	const struct sockaddr *client = (const struct sockaddr *)&call->conn->peer;
 	struct export_listing l = { .last = NULL };
+	exports_prepare(client);
 	l.room = reply_reserve(call->reply, LIST_BYTES_MAX);
 	mount3_exports_begin(&l.exports, &call->reply->out);
-	export_table_each(export_list, &l);
+	export_table_each_for(client, export_list, &l);
 	counter_add(&lists_cut, !l.room);
 	return mount3_exports_end(&l.exports) ? CALL_DONE : CALL_SYSTEM_ERR;
 }

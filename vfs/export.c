@@ -652,6 +652,29 @@ noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, 
 	leaf_unlock(&table_lock);
 }
 
+noyield_fn int export_table_each_for(const struct sockaddr *client, void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg)
+{
+	const struct export_entry *entry;
+	struct export_client *c, *found;
+	int err, ret = 0;
+
+	leaf_lock(&table_lock);
+	if (!current)
+		goto out_unlock;
+	STAILQ_FOREACH(entry, &current->entries, link) {
+		err = entry->export->present ? export_client_find_locked(entry, client, &found) : -ESTALE;
+		if (err == -EAGAIN)
+			ret = err;
+		if (err)
+			continue;
+		STAILQ_FOREACH(c, &entry->clients, link)
+			fn(arg, entry->export, c->spec);
+	}
+out_unlock:
+	leaf_unlock(&table_lock);
+	return ret;
+}
+
 /* An export for an entry of the current table. With *why it is absent. */
 static struct export *entry_make_again(const struct export_table *t, const struct export_entry *entry, struct export_remark_list *remarks, int *why)
 {

@@ -104,8 +104,13 @@ void export_table_free(struct export_table *t);
 pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t errlen);
 /* Forget the current table: at the end, when every view was put. */
 void export_table_fini(void);
-/* Each export of the current table and each of its client entries in turn: for MOUNT EXPORT and the ready line. */
+/* Each export of the current table and each of its client entries in turn: for the ready line. */
 noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
+/*
+ * The same for MOUNT's list: only exports that are there and that are for this client, whatever its port. -EAGAIN: for some that depends on the client's name,
+ * which is not known yet, and they are left out: export_name_await() and begin again. fn runs under a lock: it must not look anything up here.
+ */
+noyield_fn int export_table_each_for(const struct sockaddr *client, void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
 
 /*
  * The view of the export that `path` names (MNT; exact match after normalising slashes, or a directory below an export: then *below points at the rest, "" otherwise) for

@@ -1,6 +1,6 @@
 /*
  * tests/unit/mount_test.c - server/mount3.c and nfs3_object_get() where vfs/ says "not known yet": a name service that answers nobody before the test lets it.
- * And what is logged of mounts.
+ * And what is logged of mounts, and which exports are listed.
  */
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -8,9 +8,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "proto/mount3.h"
+#include "runtime/buf.h"
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/fiber.h"
@@ -99,6 +101,16 @@ static void install_main(void *line)
 	ASSERT(export_table_install(t, err, sizeof(err)) == 0);
 }
 
+/* lines: consumed. */
+static void install_lines_main(void *lines)
+{
+	struct export_table *t = export_table_new();
+	char err[200], *rest = lines, *line;
+	while ((line = strsep(&rest, "\n")) != NULL)
+		ASSERT(export_table_add_line(t, line, "exports", 1, err, sizeof(err)) == 0);
+	ASSERT(export_table_install(t, err, sizeof(err)) == 0);
+}
+
 static void run(void (*fn)(void))
 {
 	scratch_begin();
@@ -166,3 +178,45 @@ static void logged(void)
 }
 
 Test(mount, logged) { run(logged); }
+
+/* --- the list of exports --- */
+
+/* "DIR:GROUP,GROUP, " of each that is listed. */
+static const char *listed_exports(void)
+{
+	static char text[1024];
+	struct xdr results;
+	struct xdr_bytes dir, group;
+	bool more, groups;
+	size_t n = 0;
+	call_begin();
+	ASSERT(mount_program.versions[0].procedures[MOUNTPROC3_EXPORT].run(&call) == CALL_DONE);
+	xdr_init(&results, reply.out.base, xdr_out_pos(&reply.out));
+	text[0] = '\0';
+	while (xdr_dec_exportnode(&results, &dir, &more) && more) {
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%.*s:", (int)dir.len, (const char *)dir.ptr);
+		while (xdr_dec_groupnode(&results, &group, &groups) && groups)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%.*s,", (int)group.len, (const char *)group.ptr);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " ");
+	}
+	buf_put(reply.buf);
+	reply.buf = NULL;
+	return text;
+}
+
+/* What is listed can be mounted: it is there, and for this client, also where that depends on its name. An export that comes is listed at once. */
+static void exports_listed(void)
+{
+	static const char *const dirs[] = { SCRATCH_FS "/named", SCRATCH_FS "/closed", SCRATCH_FS "/net" };
+	static char lines[] = SCRATCH_FS " *(rw,insecure)\n" SCRATCH_FS "/named *.example.org(rw) 10.9.8.7\n" SCRATCH_FS "/closed 10.0.0.1(rw)\n" SCRATCH_FS
+		"/other *.example.com\n" SCRATCH_FS "/net 192.0.2.0/24\n" SCRATCH_FS "/absent *\n";
+	for (unsigned i = 0; i < 3; i++)
+		ASSERT(mkdir(dirs[i], 0755) == 0);
+	pool_run(install_lines_main, lines, NULL);
+	ASSERT(strcmp(listed_exports(), "/mnt/fs: /mnt/fs/named:*.example.org,10.9.8.7, /mnt/fs/net:192.0.2.0/24, ") == 0);
+	ASSERT(mkdir(SCRATCH_FS "/absent", 0755) == 0);
+	ASSERT(strstr(listed_exports(), " /mnt/fs/absent: ") != NULL);
+	ASSERT(strstr(listed_exports(), "closed") == NULL && strstr(listed_exports(), "other") == NULL);
+}
+
+Test(mount, exports_listed) { run(exports_listed); }
