@@ -227,8 +227,11 @@ struct ready_line {
 static void ready_path(void *arg, const struct export *e, const char *client)
 {
 	struct ready_line *line = arg;
-	if (line->last != e)
-		fprintf(line->f, " %s%s", e->path, e->present ? "" : " (absent)");
+	const char *absence = export_absence(e);
+	if (line->last != e && absence != NULL)
+		fprintf(line->f, " %s (%s)", e->path, absence);
+	else if (line->last != e)
+		fprintf(line->f, " %s", e->path);
 	line->last = e;
 }
 

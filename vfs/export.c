@@ -351,9 +351,36 @@ static struct export *export_make(const struct export_entry *entry, struct expor
 	}
 	absent = export_new(entry->path);
 	absent->useless = *why == -EOPNOTSUPP;
+	absent->absence = *why;
 	absent->fs_magic = e->fs_magic;
 	export_put(e);
 	return absent;
+}
+
+/* Of file systems that administrators may try to export and that have no handles. */
+static const char *fs_name(uint32_t magic)
+{
+	switch (magic) {
+	case PROC_SUPER_MAGIC: return "proc";
+	case SYSFS_MAGIC: return "sysfs";
+	case CGROUP2_SUPER_MAGIC: return "cgroup2";
+	case DEVPTS_SUPER_MAGIC: return "devpts";
+	case OVERLAYFS_SUPER_MAGIC: return "overlayfs";
+	case FUSE_SUPER_MAGIC: return "FUSE";
+	case NFS_SUPER_MAGIC: return "an NFS mount";
+	default: return "unknown here";
+	}
+}
+
+const char *export_absence(const struct export *e)
+{
+	if (e->present)
+		return NULL;
+	switch (e->absence) {
+	case -EOPNOTSUPP: return "no file handles";
+	case -ENOTDIR: return "not a directory";
+	default: return "absent";
+	}
 }
 
 /* Why entry's export e, just made, is absent: a sentence that begins with its line. */
@@ -366,7 +393,8 @@ static void absence_text(const struct export_entry *entry, const struct export *
 	buf += n;
 	len -= n;
 	if (why == -EOPNOTSUPP)
-		snprintf(buf, len, " cannot be served: its file system (type 0x%x) has no file handles that can be opened again", e->fs_magic);
+		snprintf(buf, len, " cannot be served: its file system (%s, type 0x%x) has no file handles that can be opened again%s", fs_name(e->fs_magic),
+			 e->fs_magic, e->fs_magic == OVERLAYFS_SUPER_MAGIC ? " (overlayfs has if it is mounted with nfs_export=on)" : "");
 	else if (why == -EPERM)
 		snprintf(buf, len, " cannot be served: the server lacks CAP_DAC_READ_SEARCH to open file handles");
 	else

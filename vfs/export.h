@@ -51,6 +51,7 @@ struct export {
 	char *path;
 	bool present;       /* the rest is set */
 	bool useless;       /* absent, since its file system cannot be exported: not looked for again */
+	int absence;        /* why it is absent, negative errno */
 	bool local_fs;      /* attributes of an open file come from memory: not FUSE, NFS, CIFS ... */
 	bool one_sync;      /* one fsync makes every earlier change of the file system's metadata durable (a single ordered journal) */
 	bool private_mount; /* mount_fd lies on a copy of the mount that is only ours */
@@ -104,6 +105,8 @@ void export_table_free(struct export_table *t);
 pool_fn int export_table_install(struct export_table *t, char *errbuf, size_t errlen);
 /* Forget the current table: at the end, when every view was put. */
 void export_table_fini(void);
+/* What stands in the way of e being served, in a few words; NULL: nothing. */
+const char *export_absence(const struct export *e);
 /* Each export of the current table and each of its client entries in turn: for the ready line. */
 noyield_fn void export_table_each(void (*fn)(void *arg, const struct export *e, const char *client_spec), void *arg);
 /*

@@ -101,6 +101,9 @@ int export_client_parse(const char *spec, struct export_client *c, const char **
 	*why = "netgroups are not supported";
 	if (*spec == '@')
 		return -EINVAL;
+	*why = "security flavours in a client's place (gss/krb5, gss/krb5i, gss/krb5p) are not supported; Kerberos is not offered yet, and sec= goes into the options";
+	if (!strncmp(spec, "gss/", 4))
+		return -EINVAL;
 	if (slash)
 		return net_parse(spec, slash, c, why);
 	c->kind = CLIENT_HOST;

@@ -249,7 +249,7 @@ static int apply_xprtsec(struct parse *p, struct option_state *s, const struct o
 }
 
 static const struct option_word option_words[] = {
-	{ .name = "acl", .apply = apply_nothing },
+	{ .name = "acl", .apply = apply_notice, .text = "ACLs are obeyed, but clients cannot see or set them (there is no NFSACL)" },
 	{ .name = "all_squash", .apply = apply_squash_all, .arg = true },
 	{ .name = "anongid", .apply = apply_anon_id, .arg = 1 },
 	{ .name = "anonuid", .apply = apply_anon_id },
@@ -383,6 +383,7 @@ static void client_free(struct export_client *c)
 		export_view_put(c->view);
 	free(c->addrs);
 	free(c->spec);
+	free(c->where);
 	free(c);
 }
 
@@ -458,6 +459,29 @@ static int entry_take_common(struct parse *p, struct export_entry *e, const stru
 	return e->mountpoint ? 0 : parse_error(p, "'mountpoint=%s': not an absolute path", s->mountpoint);
 }
 
+static bool client_is_same(const struct export_client *a, const struct export_client *b)
+{
+	if (a->kind != b->kind || a->by_name != b->by_name)
+		return false;
+	if (a->by_name || a->kind == CLIENT_ANYBODY)
+		return !strcasecmp(a->spec, b->spec);
+	return !memcmp(&a->addr, &b->addr, sizeof(a->addr)) && !memcmp(&a->mask, &b->mask, sizeof(a->mask));
+}
+
+/* c is about to stand in e behind the others. Of two that are the same nobody comes to the second. */
+static void remark_if_twice(struct parse *p, const struct export_entry *e, const struct export_client *c)
+{
+	const struct export_client *old;
+
+	STAILQ_FOREACH(old, &e->clients, link) {
+		if (!client_is_same(old, c))
+			continue;
+		export_remark_add(p->remarks, LOG_LEVEL_NOTICE, "%sexport %s: client %s stands there already (%sclient %s), and the first counts", c->where,
+				  e->path, c->spec, old->where, old->spec);
+		return;
+	}
+}
+
 static int entry_add_client(struct parse *p, struct export_entry *e, const char *spec, const struct option_state *s)
 {
 	struct export_client *c = calloc(1, sizeof(*c));
@@ -476,10 +500,12 @@ static int entry_add_client(struct parse *p, struct export_entry *e, const char 
 	if (err)
 		goto out_free;
 	c->spec = strdup(*spec ? spec : "*");
-	if (!c->spec) {
+	c->where = strdup(p->where);
+	if (!c->spec || !c->where) {
 		err = -ENOMEM;
 		goto out_free;
 	}
+	remark_if_twice(p, e, c);
 	STAILQ_INSERT_TAIL(&e->clients, c, link);
 	return 0;
 out_free:
@@ -596,6 +622,7 @@ static bool entry_has_fsid(const struct export_entry *e, uint64_t *fsid)
 static int table_add(struct parse *p, struct export_table *t, struct export_entry *e)
 {
 	struct export_entry *old = table_find(t, e->path);
+	const struct export_client *c;
 	uint64_t a, b;
 
 	if (!old) {
@@ -604,6 +631,8 @@ static int table_add(struct parse *p, struct export_table *t, struct export_entr
 	}
 	if (entry_has_fsid(old, &a) && entry_has_fsid(e, &b) && a != b)
 		return parse_error(p, "%s has two different fsid=", e->path);
+	STAILQ_FOREACH(c, &e->clients, link)
+		remark_if_twice(p, old, c);
 	STAILQ_CONCAT(&old->clients, &e->clients);
 	if (!old->mountpoint) {
 		old->mountpoint = e->mountpoint;

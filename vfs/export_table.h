@@ -18,6 +18,7 @@ struct export_client {
 	STAILQ_ENTRY(export_client) link;
 	enum client_kind kind;
 	char *spec;                  /* as written; "*" for everybody */
+	char *where;                 /* "FILE:LINE: " of its line, "": the command line */
 	bool by_name;                /* HOST: spec is a name, addresses follow from it */
 	struct in6_addr addr, mask;  /* HOST by address, NET; IPv4 as mapped */
 	struct export_options options;
