@@ -18,7 +18,10 @@
 #include "runtime/fiber.h"
 #include "runtime/reactor.h"
 
-enum { PAYERS = 128, AGE_TICK_MS = 100, AGE_IDLE_MS = 400 };
+enum { PAYERS = 128, DEVICES = 16, AGE_TICK_MS = 100, AGE_IDLE_MS = 400 };
+
+/* So long after something found no space UNSTABLE WRITEs to the same file system wait for theirs. */
+static const uint64_t SHORT_NS = 1000000000;
 
 struct cache_config cache_limits;
 
@@ -28,11 +31,14 @@ static struct leaf_lock list_lock = LEAF_LOCK_INIT;
 static struct mapping_list mappings = TAILQ_HEAD_INITIALIZER(mappings);
 
 static _Atomic int64_t dirty_bytes, kept_bytes, paid_bytes[PAYERS];
+static _Atomic int64_t refused_bytes;
+static _Atomic uint64_t short_until_ns[DEVICES]; /* by a hash of the device: two that share a place do no harm */
 static _Atomic unsigned dirty_waiters, room_made;
 static struct leaf_lock room_lock = LEAF_LOCK_INIT;
 static struct fiber_cond room;
 
 COUNTER_DEFINE(dirty_now, "cache.dirty_bytes");
+COUNTER_DEFINE(refused_now, "cache.refused_bytes");
 COUNTER_DEFINE(kept_now, "cache.kept_bytes");
 COUNTER_DEFINE(dirty_waits, "cache.dirty_waits");
 COUNTER_DEFINE(edges_aged, "cache.edges.aged");
@@ -57,7 +63,8 @@ int cache_init(const struct cache_config *config)
 	cache_limits.early_bytes = (uint32_t)or_default(config->early_bytes, 512 << 10);
 	TAILQ_INIT(&mappings);
 	fiber_cond_init(&room);
-	dirty_bytes = kept_bytes = 0;
+	dirty_bytes = kept_bytes = refused_bytes = 0;
+	memset(short_until_ns, 0, sizeof short_until_ns);
 	memset(paid_bytes, 0, sizeof paid_bytes);
 	dirty_waiters = 0;
 	return 0;
@@ -66,7 +73,7 @@ int cache_init(const struct cache_config *config)
 void cache_fini(void)
 {
 	ASSERT(TAILQ_EMPTY(&mappings));
-	ASSERT(dirty_bytes == 0 && kept_bytes == 0);
+	ASSERT(dirty_bytes == 0 && kept_bytes == 0 && refused_bytes == 0);
 	for (unsigned i = 0; i < PAYERS; i++)
 		ASSERT(paid_bytes[i] == 0);
 }
@@ -111,6 +118,35 @@ noyield_fn uint8_t cache_payer(uint64_t client)
 noyield_fn bool cache_dirty_over(uint8_t payer)
 {
 	return (uint64_t)dirty_bytes >= cache_limits.dirty_bytes_max || (uint64_t)paid_bytes[payer] >= cache_limits.client_dirty_bytes_max;
+}
+
+noyield_fn void cache_refused_add(int64_t bytes)
+{
+	atomic_fetch_add(&refused_bytes, bytes);
+	counter_add(&refused_now, bytes);
+}
+
+/* A quarter of what may be dirty: beyond, what one disk has no space for would keep the WRITEs to all others waiting. */
+noyield_fn bool cache_refused_over(void)
+{
+	return (uint64_t)refused_bytes > cache_limits.dirty_bytes_max / 4;
+}
+
+static _Atomic uint64_t *short_until(const struct mapping *m)
+{
+	uint64_t device = (uint64_t)m->config.dev_major << 32 | m->config.dev_minor;
+
+	return &short_until_ns[(device * 0x9e3779b97f4a7c15 >> 32) % DEVICES];
+}
+
+noyield_fn void cache_space_is_short(const struct mapping *m)
+{
+	atomic_store(short_until(m), clock_mono_ns() + SHORT_NS);
+}
+
+noyield_fn bool mapping_space_is_short(const struct mapping *m)
+{
+	return clock_mono_ns() < atomic_load(short_until(m));
 }
 
 noyield_fn unsigned cache_room_made(void)

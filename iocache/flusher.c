@@ -84,6 +84,8 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (w->seq <= seq && w->start < end && start < w->end && !w->error)
 			w->error = error;
+	if (error == -ENOSPC)
+		cache_space_is_short(m);
 	if (!keep)
 		mapping_tell_lost(m);
 	return keep;
@@ -95,9 +97,12 @@ noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t 
  */
 static void sync_failed_locked(struct mapping *m, int error)
 {
+	static struct log_limit limit;
 	struct mapping_waiter *w;
 
 	counter_add(&syncs_failed, 1);
+	log_limited(&limit, LOG_LEVEL_ERROR, "inode %llu on %u:%u: sync: %s; clients are told, and send again what was not stable", (unsigned long long)m->config.inode,
+		    m->config.dev_major, m->config.dev_minor, strerror(-error));
 	TAILQ_FOREACH(w, &m->waiters, link)
 		if (w->how != MAPPING_WRITTEN && !w->error)
 			w->error = error;
@@ -364,12 +369,13 @@ static void settle_refused_locked(struct mapping *m)
 {
 	uint64_t since = m->refused || m->retry_ns ? refused_since_locked(m) : 0, now = clock_mono_ns();
 
-	m->stuck_seq = m->refused && !m->progress ? m->stage_seq : 0;
 	if (m->refused)
 		m->retry_ns = now + RETRY_NS;
+	if (m->progress || m->refused)
+		m->stuck_seq = m->progress ? 0 : m->stage_seq;
 	if (!since)
 		m->retry_ns = 0;
-	else if (m->refused && now >= since + GIVE_UP_NS)
+	else if (m->refused && (now >= since + GIVE_UP_NS || cache_refused_over() || m->letting_go))
 		cache_give_up_locked(m);
 }
 
@@ -384,6 +390,7 @@ static void answer_waiters_locked(struct mapping *m, const struct round *r)
 		TAILQ_REMOVE(&m->waiters, w, link);
 		m->waiting--;
 		answered++;
+		m->unsynced_unstable |= w->how == MAPPING_WRITTEN && m->unsynced == UNSYNCED_DATA;
 		w->done = true;
 		if (w->fiber)
 			fiber_unpark(w->fiber);
@@ -403,9 +410,10 @@ static void round_end(struct mapping *m, const struct round *r)
 		m->deferred_since_ns = clock_mono_ns();
 	m->growth_error = 0;
 	answer_waiters_locked(m, r);
-	if (r->limit != UINT64_MAX || (!r->forced && (m->walk_failed || m->walk_partly)))
+	bool rest = !r->forced && (m->walk_failed || (m->walk_partly && !m->retry_ns));
+	if (r->limit != UINT64_MAX || rest)
 		m->flushed_seq = r->target - 1; /* what was held back, or lies past an error or before where it began, is still to go, also where nobody waits for it */
-	if (m->refused && m->stage_seq - r->target == m->requeued) /* what is kept is tried again when something new comes, or by the ageing fiber; not in a loop */
+	else if (m->retry_ns && m->stage_seq - r->target == m->requeued) /* what was refused is tried again when something new comes, or by the ageing fiber; not in a loop */
 		m->flushed_seq = m->stage_seq;
 	leaf_unlock(&m->lock);
 }
@@ -497,7 +505,7 @@ static bool flush_round(struct mapping *m)
 	round_write(m, &r);
 	if (r.waited_for)
 		round_sync(m, &r);
-	mapping_disk_end(m);
+	mapping_disk_end_written(m);
 	round_end(m, &r);
 	if (r.waited_for)
 		reactor_expect();
@@ -683,6 +691,17 @@ fiber_fn int mapping_flush(struct mapping *m)
 	mapping_drop_kept_locked(m);
 	leaf_unlock(&m->lock);
 	return error;
+}
+
+fiber_fn void mapping_let_go(struct mapping *m)
+{
+	leaf_lock(&m->lock);
+	m->letting_go++;
+	leaf_unlock(&m->lock);
+	mapping_writeout(m);
+	leaf_lock(&m->lock);
+	m->letting_go--;
+	leaf_unlock(&m->lock);
 }
 
 /* An error that sticks, or one because of which no room will be made; 0: none. *wait: no room in the dirty bounds. */

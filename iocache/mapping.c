@@ -141,6 +141,8 @@ static void account_dirty(struct mapping *m, const struct folio *f, int sign)
 
 	m->dirty_bytes += (uint64_t)bytes;
 	cache_dirty_add(bytes, f->payer);
+	if (f->refused_since_ns)
+		cache_refused_add(bytes);
 	counter_add(&uncached_dirty, f->mark ? bytes : 0);
 }
 
@@ -153,6 +155,7 @@ noyield_fn void mapping_refuse_locked(struct mapping *m, struct folio *f, int er
 	if (f->refused_since_ns)
 		return;
 	f->refused_since_ns = clock_mono_ns();
+	cache_refused_add(f->len);
 	m->sticky_error = error;
 }
 
@@ -419,28 +422,6 @@ static bool look_is_good_locked(const struct mapping *m, uint64_t look)
 	return look == m->disk_changes && !m->disk_busy;
 }
 
-noyield_fn void mapping_disk_end(struct mapping *m)
-{
-	struct statx stx;
-	uint64_t look;
-	bool noted;
-
-	leaf_lock(&m->lock);
-	ASSERT(m->disk_busy > 0);
-	m->disk_busy--;
-	look = ++m->disk_changes;
-	do { /* again if another reactor changed something meanwhile and was the last to end */
-		leaf_unlock(&m->lock);
-		int error = io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx);
-		leaf_lock(&m->lock);
-		noted = error || m->disk_busy || look_is_good_locked(m, look);
-		if (!error && look_is_good_locked(m, look))
-			note_disk_locked(m, &stx);
-		look = m->disk_changes;
-	} while (!noted);
-	leaf_unlock(&m->lock);
-}
-
 /* Where what f has dirty or under way ends. */
 static uint32_t dirty_part_end(const struct folio *f)
 {
@@ -512,6 +493,36 @@ static void take_over(struct mapping *m, const struct statx *stx)
 		mapping_show_disk_locked(m);
 	}
 }
+
+/* expected: disk_size is what our own changes must have left; another size is somebody else's doing, though the ctime cannot tell. */
+static void disk_end(struct mapping *m, bool expected)
+{
+	struct statx stx;
+	uint64_t look;
+	bool noted;
+
+	leaf_lock(&m->lock);
+	ASSERT(m->disk_busy > 0);
+	m->disk_busy--;
+	look = ++m->disk_changes;
+	do { /* again if another reactor changed something meanwhile and was the last to end */
+		leaf_unlock(&m->lock);
+		int error = io_fstatx(m->config.buffered_fd, STATX_MTIME | STATX_CTIME | STATX_SIZE, &stx);
+		leaf_lock(&m->lock);
+		noted = error || m->disk_busy || look_is_good_locked(m, look);
+		if (!error && look_is_good_locked(m, look)) {
+			if (expected && stx.stx_size != m->disk_size)
+				take_over(m, &stx);
+			else
+				note_disk_locked(m, &stx);
+		}
+		look = m->disk_changes;
+	} while (!noted);
+	leaf_unlock(&m->lock);
+}
+
+noyield_fn void mapping_disk_end(struct mapping *m) { disk_end(m, false); }
+noyield_fn void mapping_disk_end_written(struct mapping *m) { disk_end(m, true); }
 
 noyield_fn void mapping_attr_locked(const struct mapping *m, struct mapping_attr *attr)
 {

@@ -109,7 +109,7 @@ struct mapping_payload {
 	struct buf *buf;          /* data lies in it; the mapping takes its own references */
 	uint8_t *data;
 	uint32_t len;
-	bool unstable;            /* it will be acknowledged before it is written; otherwise mapping_write_wait() follows */
+	bool unstable;            /* it will be acknowledged before it is written; otherwise mapping_write_wait() follows, also for MAPPING_WRITTEN */
 	enum mapping_sync_how how; /* ... and waits for this */
 	bool copy;                /* the middle is copied into large folios of the cache's own (`dontcache` mode), not adopted */
 	bool keep_edges;          /* edges that it completes are not marked: they stay, clean, as long as there is room and time */
@@ -134,6 +134,13 @@ fiber_fn int mapping_sync(struct mapping *m, uint64_t start, uint64_t end, uint6
 fiber_fn int mapping_commit(struct mapping *m, uint64_t start, uint64_t end);
 /* Put everything staged on the device, unsynced: before the times are set by hand, so that no later flush moves them. */
 fiber_fn int mapping_writeout(struct mapping *m);
+/* The same before the file is closed because others need its place: what finds no space is given up now. */
+fiber_fn void mapping_let_go(struct mapping *m);
+/*
+ * Something found no space on the file's file system a moment ago: an UNSTABLE WRITE had better be answered when it is written (MAPPING_WRITTEN), or acknowledged data
+ * would be kept, and tried in vain, that its client could have been told of.
+ */
+noyield_fn bool mapping_space_is_short(const struct mapping *m);
 /* Write back and sync everything, drop everything: at a clean stop. The mapping is idle afterwards unless -errno. An idle file is closed without it. */
 fiber_fn int mapping_flush(struct mapping *m);
 /* The file has no name left and nobody will read it: forget what is dirty. */

@@ -87,6 +87,7 @@ struct mapping {
 	uint64_t stuck_seq;               /* the last round did no more than that: stage_seq at its end; 0: not so */
 	uint64_t requeued;                /* ... under so many new numbers */
 	int refused_error;
+	unsigned letting_go;              /* so many callers want what is refused to be given up now */
 	uint64_t retry_ns;                /* such data (folio.refused_since_ns) is tried again then, if nothing new comes before; 0: there is none */
 	bool unsynced_unstable;           /* what `unsynced` stands for was in part acknowledged before */
 	int sticky_error;                 /* to be reported once; 0: none */
@@ -142,6 +143,8 @@ noyield_fn void mapping_disk_begin_locked(struct mapping *m);
 /* Look at the disk for changes that are not ours. */
 noyield_fn void mapping_refresh(struct mapping *m);
 noyield_fn void mapping_disk_end(struct mapping *m);
+/* The same for who has kept disk_size up to date meanwhile: a size that differs from it is somebody else's change. */
+noyield_fn void mapping_disk_end_written(struct mapping *m);
 /* Move the shown times and, if larger, the size: a client's change. */
 noyield_fn void mapping_touch_locked(struct mapping *m, uint64_t end);
 /* Dirty bytes have gone unwritten: the size that only they made goes too. */
@@ -275,6 +278,11 @@ noyield_fn uint8_t cache_payer(uint64_t client);
 noyield_fn void cache_dirty_add(int64_t bytes, uint8_t payer);
 /* No room in all, or none for this client. */
 noyield_fn bool cache_dirty_over(uint8_t payer);
+/* The account of what found no space and is kept. */
+noyield_fn void cache_refused_add(int64_t bytes);
+noyield_fn bool cache_refused_over(void);
+/* Something found no space on m's file system. */
+noyield_fn void cache_space_is_short(const struct mapping *m);
 /* How often room was made: taken before one looks whether there is any. */
 noyield_fn unsigned cache_room_made(void);
 /* What is dirty is given up, and clients are told. At a round's end: what is under way would come back. */

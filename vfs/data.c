@@ -160,11 +160,12 @@ static int write_bytes(const struct vfs_call *call, struct vfs_file *file, uint6
 {
 	struct mapping_payload p = { .buf = payload->buf, .data = payload->data, .len = payload->len };
 	struct mapping_write w = { .start = offset };
+	static const enum mapping_sync_how how[] = { [VFS_UNSTABLE] = MAPPING_WRITTEN, [VFS_DATA_SYNC] = MAPPING_SYNC_DATA, [VFS_FILE_SYNC] = MAPPING_SYNC_FILE };
 	int error = call->cred.uid == 0 ? 0 : vfs_kill_suid(file, attr);
 
-	p.unstable = stable == VFS_UNSTABLE;
+	p.unstable = stable == VFS_UNSTABLE && !mapping_space_is_short(vfs_file_mapping(file));
 	p.keep_edges = call->view->options.keep_edges;
-	p.how = stable == VFS_DATA_SYNC ? MAPPING_SYNC_DATA : MAPPING_SYNC_FILE;
+	p.how = how[stable];
 	result->verf = vfs_verifier();
 	if (!error)
 		error = stage(call, file, &w, &p);

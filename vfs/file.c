@@ -445,7 +445,7 @@ static fiber_fn bool write_one_back(void)
 
 	if (!file)
 		return false;
-	mapping_writeout(file->mapping);
+	mapping_let_go(file->mapping);
 	vfs_file_put(file);
 	fiber_sleep_ns(flusher_end_ns);
 	return true;

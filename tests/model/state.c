@@ -75,7 +75,7 @@ static uint64_t hash_mapping(struct mapping *m)
 		m->runs_in_flight, m->dio_align, m->disk_busy, m->waiting, m->expected, m->early_at, m->held_back_from,
 		clock_mono_ns(), m->gather_until_ns, m->held_since_ns, m->held_seq, m->hold_back_failures, m->walk_failed, m->walk_partly, m->walk_cursor, m->readers, m->readaheads,
 		m->hold_back_pause, m->flusher_running, m->flushed_seq, m->force, m->held, m->unsynced, m->deferred_since_ns != 0,
-		m->refused, m->requeued, m->progress, m->stuck_seq, m->retry_ns != 0, (uint64_t)m->refused_error, m->unsynced_unstable, (uint64_t)m->sticky_error,
+		m->refused, m->requeued, m->progress, m->stuck_seq, m->letting_go, m->retry_ns != 0, (uint64_t)m->refused_error, m->unsynced_unstable, (uint64_t)m->sticky_error,
 	};
 	uint64_t hash = sim_hash(0, words, sizeof words);
 	struct folio *f;
