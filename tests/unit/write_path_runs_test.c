@@ -421,12 +421,22 @@ static void refused_over_under_way(void)
 
 Test(write_path_runs, refused_over_acknowledged_bytes_under_way) { rig_run(&(struct rig_config){ .latency_ns_max = 10000000 }, refused_over_under_way); } /* 1b.8, 5.8 */
 
+/* A WRITE whose whole units find no space leaves nothing of itself, though its tail would. */
+static void all_of_it(void)
+{
+	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 1);
+	cr_assert_eq(rig_write(0, 2 * rig_unit + 100, 1, VFS_FILE_SYNC), -ENOSPC);
+	cr_assert(sim_size(1) == 0 && mapping_size(rig_mapping) == 0);
+}
+
+Test(write_path_runs, a_tail_shares_the_fate_of_its_own_run) { rig_run(&plain, all_of_it); } /* 1b.8, 5.8 */
+
 /* A run into a hole inside the file finds no space. That is nothing to the tail behind it: the file grows by no bytes that nobody wrote. */
 static void tail_behind_a_hole(void)
 {
 	struct rig_job job[2] = {
 		{ .offset = rig_unit, .len = rig_unit, .value = 1, .stable = VFS_FILE_SYNC },
-		{ .offset = 4 * rig_unit, .len = 100, .value = 2, .stable = VFS_FILE_SYNC },
+		{ .offset = 4 * rig_unit + 50, .len = 100, .value = 2, .stable = VFS_FILE_SYNC },
 	};
 
 	cr_assert_eq(vfs_truncate(rig_file, 4 * rig_unit), 0);
@@ -434,7 +444,7 @@ static void tail_behind_a_hole(void)
 	rig_jobs(job, 2);
 	cr_assert_eq(job[0].error, -ENOSPC);
 	cr_assert_eq(job[1].error, 0);
-	rig_expect_disk(4 * rig_unit, 100, 2);
+	rig_expect_disk(4 * rig_unit + 50, 100, 2);
 	rig_expect_disk(rig_unit, rig_unit, 0);
 }
 
