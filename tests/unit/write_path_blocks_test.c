@@ -467,7 +467,7 @@ static struct run *collect(struct walk *walk)
 }
 
 /*
- * What was cut inside a unit has met a full disk. Now its whole blocks are under way, up to the one with the end of file in it, when a WRITE takes that unit out and
+ * What was cut inside a unit has met a used up quota. Now its whole blocks are under way, up to the one with the end of file in it, when a WRITE takes that unit out and
  * completes it: the same pass must not write it beside the run that still carries its first blocks, whose older bytes might arrive last.
  */
 static void taken_out_under_way(void)
@@ -476,11 +476,11 @@ static void taken_out_under_way(void)
 	struct walk walk = { .limit = UINT64_MAX };
 	struct run *first, *second;
 
-	fault_arm(FAULT_IO_WRITEV, ENOSPC, 0, 0);
+	fault_arm(FAULT_IO_WRITEV, EDQUOT, 0, 0);
 	cr_assert_eq(write_mode(EXPORT_MODE_DONTCACHE, 0, LARGE_BYTES, 1, VFS_UNSTABLE), 0);
 	fiber_sleep_ns(10000000);
 	cr_assert_eq(mapping_truncate(rig_mapping, cut), 0);
-	cr_assert_eq(rig_commit(0, 0, NULL), -ENOSPC);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EDQUOT);
 	fault_disarm_all();
 	while (rig_mapping->flusher_running)
 		fiber_yield();
