@@ -358,7 +358,7 @@ static void conn_receive(struct conn *c)
 	if (!begun)
 		c->record_since_ns = 0;
 	else if (c->record_since_ns == 0)
-		c->record_since_ns = c->active_ns;
+		c->record_since_ns = clock_mono_ns();
 	c->role = CONN_RECEIVING;
 	c->receive_iov[0] = receive_place(c);
 	c->receiving_body = c->gather.active && record_fragment_left(&c->record) > 0;
@@ -391,8 +391,8 @@ static bool conn_advance(struct conn *c)
 		return false;
 	case LOOK_MEMORY:
 		c->role = CONN_MEMORY;
-		if (c->record_since_ns == 0)
-			c->record_since_ns = c->active_ns;
+		if (!c->gather.active) /* it is we who keep the sender waiting: its time begins when there is memory */
+			c->record_since_ns = 0;
 		server_wait_memory(c);
 		return false;
 	case LOOK_BAD:
