@@ -716,6 +716,22 @@ static void lost_in_the_background(void)
 
 Test(write_path_writeback, background_writeback_goes_on_past_an_error) { rig_run(&one_at_a_time, lost_in_the_background); } /* 5.5, 5.6 */
 
+/* What came meanwhile and lies before the error goes with the round after the next, which begins there again; it does not wait for anybody. */
+static void before_the_error(void)
+{
+	make_file(64);
+	fault_arm(FAULT_IO_WRITEV, EIO, 0, 1);
+	write_units(10, 2);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(rig_write(0, rig_unit, 77, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(50000000);
+	rig_expect_disk(0, rig_unit, 77);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+}
+
+Test(write_path_writeback, what_lies_before_an_error_is_not_forgotten) { rig_run(&plain, before_the_error); } /* 5.5 */
+
 /* The same where the data is kept: that is tried again later, without anybody's asking. */
 static void kept_in_the_background(void)
 {
