@@ -375,7 +375,7 @@ static void settle_refused_locked(struct mapping *m)
 		m->stuck_seq = m->progress ? 0 : m->stage_seq;
 	if (!since)
 		m->retry_ns = 0;
-	else if (m->refused && (now >= since + GIVE_UP_NS || cache_refused_over() || m->letting_go))
+	else if (now >= since + GIVE_UP_NS || cache_refused_over() || m->letting_go)
 		cache_give_up_locked(m);
 }
 

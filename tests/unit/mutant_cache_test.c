@@ -1152,3 +1152,23 @@ static void cut_after_those_before(void)
 }
 
 Test(mutant_cache, a_truncate_lets_those_before_it_have_their_data) { rig_run(&slow, cut_after_those_before); }
+
+/* dirty-ends-with-its-folio: somebody else makes the file shorter than the unit that has dirty bytes in it: it is as long as he made it, or as those bytes reach. */
+static void shrunk_by_others(void)
+{
+	int fd = sim_open(1, 0);
+
+	cr_assert_eq(rig_write(0, 3000, 1, VFS_FILE_SYNC), 0);
+	cr_assert_eq(rig_write(0, 50, 2, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(50000000); /* no round is under way, and none is forced yet */
+	cr_assert_gt(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(io_ftruncate(fd, 100), 0);
+	mapping_refresh(rig_mapping);
+	cr_assert_eq(mapping_size(rig_mapping), 100);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+	cr_assert_eq(sim_size(1), 100);
+	rig_expect_disk(0, 50, 2);
+	rig_expect_disk(50, 50, 1);
+}
+
+Test(mutant_cache, a_file_that_others_cut_is_no_longer_than_its_dirty_bytes) { rig_run(&plain, shrunk_by_others); }

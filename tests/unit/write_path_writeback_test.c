@@ -553,6 +553,47 @@ static void came_meanwhile(void)
 
 Test(write_path_writeback, what_comes_while_others_are_refused_does_not_wait) { rig_run(&plain, came_meanwhile); } /* 5.8 */
 
+/* The same while a stable WRITE's round is under way, with something that found no space before. */
+static void came_beside(void)
+{
+	struct rig_job job = { .offset = 4 * rig_unit, .len = rig_unit, .value = 2, .stable = VFS_FILE_SYNC };
+
+	make_file(16);
+	sim_set_faults(&(struct sim_config){ .disk_bytes = 16 * 4096, .quota = true });
+	cr_assert_eq(rig_write(20 * rig_unit, rig_unit, 1, VFS_UNSTABLE), 0);
+	while (!rig_mapping->retry_ns)
+		fiber_sleep_ns(100000);
+	cr_assert_eq(rig_write(8 * rig_unit, rig_unit, 3, VFS_UNSTABLE), -EDQUOT);    /* what sticks */
+	rig_start(&job, 1);
+	while (!rig_mapping->runs_in_flight)
+		fiber_yield();
+	cr_assert_eq(rig_write(8 * rig_unit, rig_unit, 3, VFS_UNSTABLE), 0);
+	fiber_sleep_ns(100000000);
+	cr_assert_eq(job.error, 0);
+	rig_expect_disk(8 * rig_unit, rig_unit, 3);
+	cr_assert_eq(rig_mapping->dirty_bytes, rig_unit);
+	sim_set_faults(&(struct sim_config){ .disk_bytes = 1 << 20 });
+	fiber_sleep_ns(1200000000);
+}
+
+Test(write_path_writeback, what_comes_beside_a_stable_write_does_not_wait_for_the_refused) { rig_run(&plain, came_beside); } /* 5.8 */
+
+/* A half-written unit that found no space, and went at the second try, stays for its partner: as one that has space. */
+static void refused_and_kept(void)
+{
+	make_file(16);
+	fault_arm(FAULT_IO_WRITEV, EDQUOT, 0, 1);
+	cr_assert_eq(rig_write(100, 50, 1, VFS_UNSTABLE), 0);
+	while (!rig_mapping->retry_ns)
+		fiber_sleep_ns(1000000);
+	fiber_sleep_ns(1200000000);
+	cr_assert(rig_mapping->dirty_bytes == 0 && rig_in_hand(0, rig_unit) == rig_unit);
+	cr_assert_eq(rig_mapping->retry_ns, 0);
+	cr_assert_eq(counter_value("cache.refused_bytes"), 0);
+}
+
+Test(write_path_writeback, what_was_refused_and_is_kept_is_refused_no_more) { rig_run(&plain, refused_and_kept); } /* 5.8, 2.8 */
+
 /* With no room left for more, on a full disk, all who wait for room are told at once: not one after the other, by a try of the disk for each. */
 static void told_at_once(void)
 {
