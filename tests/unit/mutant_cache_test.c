@@ -1172,3 +1172,18 @@ static void shrunk_by_others(void)
 }
 
 Test(mutant_cache, a_file_that_others_cut_is_no_longer_than_its_dirty_bytes) { rig_run(&plain, shrunk_by_others); }
+
+/* fill-failed-does-not-stick: what was acknowledged and cannot be filled is lost, and the next COMMIT says so, once. */
+static void fill_lost(void)
+{
+	cr_assert_eq(rig_write(0, 16 * UNIT, 9, VFS_FILE_SYNC), 0);
+	fault_arm(FAULT_IO_READV, EIO, 0, 1);
+	cr_assert_eq(rig_write(4 * UNIT + 100, 50, 1, VFS_UNSTABLE), 0);
+	rig_settle();
+	cr_assert_eq(rig_mapping->dirty_bytes, 0);
+	cr_assert_eq(rig_lost, 1);
+	cr_assert_eq(rig_commit(0, 0, NULL), -EIO);
+	cr_assert_eq(rig_commit(0, 0, NULL), 0);
+}
+
+Test(mutant_cache, what_could_not_be_filled_is_told) { rig_run(&plain, fill_lost); }
