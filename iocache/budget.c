@@ -4,7 +4,7 @@
  * Dirty bytes: a WRITE that would exceed them waits for room, in all or on its client's account, which is one of PAYERS: one client that floods us leaves room for
  * others. Kept bytes: a clean half-written unit for which there is no room even after its file's oldest has gone is not kept. The ageing fiber drops kept units that are
  * older than kept_ms_max, makes the flusher take half-written edges whose partner has not come within edge_wait_ms, and what could not be written for lack of
- * space. What still cannot be after a minute is given up.
+ * space. When that is given up, the flusher says.
  *
  * Locks: list_lock guards the list of mappings and is taken before a mapping's lock. room_lock is taken last of all.
  */
@@ -146,7 +146,9 @@ noyield_fn void cache_space_is_short(const struct mapping *m)
 
 noyield_fn bool mapping_space_is_short(const struct mapping *m)
 {
-	return clock_mono_ns() < atomic_load(short_until(m));
+	uint64_t until = atomic_load(short_until(m));
+
+	return until && clock_mono_ns() < until; /* no look at the clock for each WRITE of a file system that never was */
 }
 
 noyield_fn unsigned cache_room_made(void)

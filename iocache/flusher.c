@@ -62,7 +62,7 @@ struct round {
 	enum mapping_sync_how how; /* the strongest that a waiter wants */
 };
 
-noyield_fn bool error_keeps_data(int error)
+static bool error_keeps_data(int error)
 {
 	switch (-error) {
 	case EIO: case EROFS: case EFBIG: case ENOENT: case ENXIO: case ENOMEDIUM: case EREMOTEIO:

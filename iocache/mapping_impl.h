@@ -267,7 +267,6 @@ noyield_fn void mapping_kick_held(struct mapping *m);
 noyield_fn bool mapping_fail_locked(struct mapping *m, uint64_t start, uint64_t end, uint64_t seq, int error);
 /* p has just been staged as w->seq: if it is stable, the flusher owes it an answer from now on. */
 noyield_fn void mapping_register_locked(struct mapping *m, struct mapping_write *w, const struct mapping_payload *p);
-noyield_fn bool error_keeps_data(int error);
 
 /* budget.c */
 extern struct cache_config cache_limits;
